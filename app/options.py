@@ -1,0 +1,126 @@
+"""Texts into settings: the environment, and the command line over it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from app.settings import PREFIX, ROWS, GiB, KiB, MiB, Row, Settings
+
+
+class SettingsError(ValueError):
+    """A setting has a value that it cannot have; the message is one line, fit to be shown."""
+
+
+_SUFFIXES = {"": 1, "KiB": KiB, "MiB": MiB, "GiB": GiB}
+_WORDS = {"true": True, "yes": True, "on": True, "1": True}
+_WORDS |= {"false": False, "no": False, "off": False, "0": False}
+
+
+def _integer(text: str, row: Row) -> int:
+    match = re.fullmatch(r"(-?\d+)(KiB|MiB|GiB)?", text)
+    if match and (row.unit == "bytes" or not match[2]):
+        return int(match[1]) * _SUFFIXES[match[2] or ""]
+    if re.fullmatch(r"\d+(\.\d+)?e\d{1,2}", text) and float(text).is_integer():
+        return int(float(text))
+    raise ValueError
+
+
+def _number(text: str, _: Row) -> float:
+    if math.isfinite(value := float(text)):
+        return value
+    raise ValueError
+
+
+def _truth(text: str, _: Row) -> bool:
+    try:
+        return _WORDS[text.lower()]
+    except KeyError:
+        raise ValueError from None
+
+
+def _list(text: str, _: Row) -> tuple[str, ...]:
+    return tuple(part for part in map(str.strip, text.split(",")) if part)
+
+
+_PARSERS: dict[str, tuple[str, Callable[[str, Row], Any]]] = {
+    "str": ("a text", lambda text, _: text),
+    "int": ("an integer", _integer),
+    "float": ("a number", _number),
+    "bool": ("true or false", _truth),
+    "tuple[str, ...]": ("a list", _list),
+}
+
+
+def _expected(row: Row) -> str:
+    """What a setting accepts, in words."""
+    if row.choices:
+        return " or ".join(row.choices)
+    words = _PARSERS[row.kind][0]
+    if row.kind in ("int", "float"):
+        words += f" of at least {row.low:g}" if row.high == math.inf else ""
+        words += f" from {row.low:g} to {row.high:g}" if row.high != math.inf else ""
+        words += ", or one with KiB, MiB or GiB after it" if row.unit == "bytes" else ""
+    return words
+
+
+def parse(row: Row, text: str, source: str) -> Any:
+    """The value that `text`, found in `source`, gives to a setting.
+
+    Raises:
+        SettingsError: the text is no value of the setting.
+    """
+    try:
+        value = _PARSERS[row.kind][1](text.strip(), row)
+    except ValueError:
+        value = None
+    refused = value is None or (row.choices and value not in row.choices)
+    if not refused and row.kind in ("int", "float"):
+        refused = not row.low <= value <= row.high
+    if refused:
+        got = "another value" if row.secret else repr(text[:80])
+        raise SettingsError(f"{source}: expected {_expected(row)}, got {got}")
+    return _checked(row, value, source)
+
+
+def _checked(row: Row, value: Any, source: str) -> Any:
+    """The rules that are particular to one setting."""
+    if row.name == "root_path" and value and not re.fullmatch(r"(/[\w.~-]+)+", value):
+        raise SettingsError(f"{source}: expected a path as /convoke, got {value[:80]!r}")
+    if row.name == "api_keys" and not all(re.fullmatch(r"[!-~]+", key) for key in value):
+        raise SettingsError(f"{source}: expected keys of visible ASCII characters")
+    if row.name == "cors_origins":
+        for origin in value:
+            if origin != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/\s]+", origin):
+                raise SettingsError(
+                    f"{source}: expected origins as https://example.org, got {origin[:80]!r}"
+                )
+    return value
+
+
+def load(environ: Mapping[str, str], options: Mapping[str, str | None] | None = None) -> Settings:
+    """Settings from the environment, overridden by the options of the command line.
+
+    Args:
+        environ: as `os.environ`.
+        options: the text given for each setting by name; None where none was.
+
+    Raises:
+        SettingsError: a value is not one that its setting can have.
+    """
+    values: dict[str, Any] = {}
+    for row in ROWS:
+        given = (options or {}).get(row.name)
+        if given is not None:
+            values[row.name] = parse(row, given, row.option)
+        elif row.variable in environ:
+            values[row.name] = parse(row, environ[row.variable], row.variable)
+    return Settings(**values)
+
+
+def unknown(environ: Mapping[str, str]) -> list[str]:
+    """Variables that look like settings and are none, as a misspelt name is."""
+    known = {row.variable for row in ROWS}
+    return sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
