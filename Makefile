@@ -1,0 +1,110 @@
+# Convoke from a fresh clone: Python 3.11 or newer, Node 20 or newer, and make. `make help` lists the targets.
+# Every step leaves a stamp, so a second run does only what has changed.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+PORT ?=
+URL ?= http://127.0.0.1:$(or $(PORT),8000)
+ARGS ?=
+# Set REQUIRE_BROWSER=1 to let `make test` fail, not skip, where no Chromium is found.
+REQUIRE_BROWSER ?=
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+RUNTIME := .venv/runtime.stamp
+DEVELOPMENT := .venv/development.stamp
+
+WEB := app/web
+NODE_MODULES := $(WEB)/node_modules/.package-lock.json
+PAGE := $(WEB)/dist/index.html
+PAGE_SOURCES := $(shell find $(WEB) \( -name node_modules -o -name dist -o -name e2e -o -name 'test-results' \
+	-o -name 'playwright-report' \) -prune -o -type f ! -name '*.test.ts' -print 2>/dev/null)
+CHROMIUM = $(shell for b in chromium chromium-browser google-chrome google-chrome-stable; do \
+	command -v "$$b" && break; done)
+
+define PLAYWRIGHT_HAS_BROWSER
+const { chromium } = require("@playwright/test");
+process.exit(require("node:fs").existsSync(chromium.executablePath()) ? 0 : 1);
+endef
+export PLAYWRIGHT_HAS_BROWSER
+
+.PHONY: help serve test check test-page test-python format lock example-photo example-digits clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+serve: $(RUNTIME) $(PAGE) ## install what is missing and serve on 127.0.0.1:8000 (PORT=..., ARGS="--workers 4")
+	@exec $(BIN)/python -m app $(if $(PORT),--port $(PORT)) $(ARGS)
+
+test: check test-page test-python ## everything tested: style, types, imports, the page, its browser tests, Python
+
+check: $(DEVELOPMENT) ## format, lint, strict types, direction of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/mypy examples deploy
+	$(BIN)/lint-imports --no-cache
+
+test-page: $(DEVELOPMENT) $(PAGE)
+	cd $(WEB) && npm run --silent check
+	cd $(WEB) && npm run --silent test
+	@if [ -n "$(CHROMIUM)" ] || (cd $(WEB) && node -e "$$PLAYWRIGHT_HAS_BROWSER"); then \
+		cd $(WEB) && CHROMIUM="$(CHROMIUM)" npm run --silent e2e; \
+	elif [ -n "$(REQUIRE_BROWSER)" ]; then \
+		echo 'No Chromium found, and REQUIRE_BROWSER is set.' >&2; exit 1; \
+	else \
+		echo '*** BROWSER TESTS SKIPPED: no chromium, google-chrome or Playwright browser was found. ***' >&2; \
+	fi
+
+test-python: $(DEVELOPMENT) $(PAGE)
+	$(BIN)/python -m pytest
+
+format: $(DEVELOPMENT) ## rewrite the Python sources in the house style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header
+lock: $(DEVELOPMENT) ## write requirements/*.txt anew from pyproject.toml (ARGS="--upgrade" for newer versions)
+	$(LOCK) $(ARGS) requirements/build.in -o requirements/build.txt
+	$(LOCK) $(ARGS) pyproject.toml -o requirements/base.txt
+	$(LOCK) $(ARGS) pyproject.toml --extra dev --extra examples --extra onnx \
+		-c requirements/base.txt -o requirements/dev.txt
+	$(LOCK) $(ARGS) pyproject.toml --extra dev --extra bench -c requirements/dev.txt -o requirements/bench.txt
+
+example-photo: $(DEVELOPMENT) ## a photograph through the layers of a running service -> docs/photo.png (URL=...)
+	$(BIN)/python examples/photo.py --url $(URL) --output docs/photo.png
+
+example-digits: $(DEVELOPMENT) ## train a small CNN on a running service -> docs/train_digits.png (URL=...)
+	$(BIN)/python examples/train_digits.py --url $(URL) --output docs/train_digits.png
+
+clean: ## remove the environment, the built page and every cache
+	rm -rf .venv $(WEB)/node_modules $(WEB)/dist $(WEB)/test-results $(WEB)/playwright-report dist build out \
+		.mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(RUNTIME): pyproject.toml requirements/base.txt requirements/build.txt
+	@test -n "$(PYTHON)" || { echo 'Python 3.11 or newer is needed; name one with PYTHON=...' >&2; exit 1; }
+	@test -x $(BIN)/python || { echo 'Creating .venv'; $(PYTHON) -m venv .venv; }
+	@echo 'Installing the service into .venv'
+	@$(PIP) install --require-hashes -r requirements/base.txt -r requirements/build.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEVELOPMENT): $(RUNTIME) requirements/dev.txt
+	@echo 'Installing the tools of development into .venv'
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(NODE_MODULES): $(WEB)/package.json $(WEB)/package-lock.json
+	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' \
+		|| { echo 'Node.js 20 or newer is needed to build the page.' >&2; exit 1; }
+	@echo "Installing the page's packages"
+	@cd $(WEB) && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+$(PAGE): $(NODE_MODULES) $(PAGE_SOURCES)
+	@echo 'Building the page'
+	@cd $(WEB) && npm run --silent build
+	@touch $@
