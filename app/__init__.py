@@ -1,3 +1,1 @@
-"""Convoke's service: the engine behind HTTP."""
-
-__version__ = "0.1.0"
+"""Convoke's service: the engine's operations over HTTP."""

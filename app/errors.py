@@ -1,0 +1,159 @@
+"""What the service can refuse or fail to do, as named errors that know no transport.
+
+    ServiceError
+    ├── MalformedBody           the body is not what its media type says
+    ├── Unauthorized            a key is required and was not given
+    ├── Forbidden               the key given is not one of ours
+    ├── NotFound                nothing under this address
+    ├── MethodNotAllowed        the address exists, the method does not
+    ├── NotAcceptable           no answer in a form that the caller accepts
+    ├── BodyTooLarge            more bytes than the limit
+    ├── UnsupportedMediaType    a body in a form that we do not read
+    ├── LimitExceeded           well-formed, but costs more than one request may
+    ├── InvalidHeader           a header whose value means nothing
+    ├── RateLimited             too many requests from this caller
+    ├── QueueFull               too many requests from everybody
+    ├── ShuttingDown            the service takes no new work
+    ├── WorkersUnavailable      nobody is there to do the work
+    ├── DeadlineExceeded        the caller's deadline passed
+    └── WorkerCrashed           the request ended two workers
+
+Which status each has is told in one place only, the table of `app.problems`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Self
+
+from engine.errors import Issue, Loc
+
+
+class ServiceError(Exception):
+    """A request that gets no result.
+
+    Attributes:
+        detail: what happened to this request, in a sentence for the caller.
+        issues: the fields at fault, where there are any.
+        retry_after: seconds after which the same request may succeed, where that can be told.
+    """
+
+    summary = "The request could not be served."
+
+    def __init__(
+        self,
+        detail: str | None = None,
+        *,
+        issues: Iterable[Issue] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        self.detail = self.summary if detail is None else detail
+        self.issues: tuple[Issue, ...] = tuple(issues)
+        self.retry_after = retry_after
+        super().__init__(self.detail)
+
+    @classmethod
+    def at(cls, loc: Loc, msg: str, expected: str | None = None, got: object = None) -> Self:
+        """Make an error of one field, whose path is `loc`."""
+        path = ".".join(map(str, loc))
+        return cls(f"{path}: {msg}" if path else msg, issues=[Issue(loc, msg, expected, got)])
+
+
+class MalformedBody(ServiceError):
+    """The body is not valid, or a tensor in it contradicts itself."""
+
+    summary = "The body cannot be read."
+
+
+class Unauthorized(ServiceError):
+    """A key is required and was not given."""
+
+    summary = "This service needs a key: send the header Authorization: Bearer KEY."
+
+
+class Forbidden(ServiceError):
+    """The key that was given is not valid."""
+
+    summary = "The key in the Authorization header is not valid here."
+
+
+class NotFound(ServiceError):
+    """There is nothing under this address."""
+
+    summary = "There is nothing at this address."
+
+
+class MethodNotAllowed(ServiceError):
+    """The address does not know the method; `allow` names those that it knows."""
+
+    summary = "This address does not take that method."
+
+    def __init__(self, allow: Iterable[str], detail: str | None = None) -> None:
+        self.allow = tuple(allow)
+        super().__init__(detail)
+
+
+class NotAcceptable(ServiceError):
+    """The `Accept` header rules out every form that an answer can have."""
+
+    summary = "No answer can be given in a form that the Accept header allows."
+
+
+class BodyTooLarge(ServiceError):
+    """The body has more bytes than the limit."""
+
+    summary = "The body is larger than this service accepts."
+
+
+class UnsupportedMediaType(ServiceError):
+    """The body comes in a media type or a content coding that is not read here."""
+
+    summary = "The body's media type is not one that this service reads."
+
+
+class LimitExceeded(ServiceError):
+    """The plan of the request costs more than one request may."""
+
+    summary = "The request costs more than one request may."
+
+
+class InvalidHeader(ServiceError):
+    """A request header has a value that means nothing."""
+
+    summary = "A request header has a value that means nothing."
+
+
+class RateLimited(ServiceError):
+    """The caller sends more than its share."""
+
+    summary = "Too many requests from this caller."
+
+
+class QueueFull(ServiceError):
+    """The queue has no room, by count or by bytes."""
+
+    summary = "The queue is full."
+
+
+class ShuttingDown(ServiceError):
+    """The service finishes what it has and takes nothing new."""
+
+    summary = "The service is shutting down and takes no new work."
+
+
+class WorkersUnavailable(ServiceError):
+    """There is no worker, nor will there be one at once."""
+
+    summary = "No worker is available."
+
+
+class DeadlineExceeded(ServiceError):
+    """The deadline that the caller set passed before the answer was ready."""
+
+    summary = "The deadline passed before the answer was ready."
+
+
+class WorkerCrashed(ServiceError):
+    """The request ended two workers and will not be tried on a third."""
+
+    summary = "Two workers ended while they computed this request; it is not tried again."
