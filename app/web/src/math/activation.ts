@@ -1,0 +1,108 @@
+/** Activations and their slopes, by the contract's names. Formulas: PyTorch's and ONNX's operators. */
+
+export interface Activation {
+  readonly name: string;
+  readonly value: (z: number) => number;
+  readonly slope: (z: number) => number;
+}
+
+type Parameters = Record<string, unknown>;
+type Pair = readonly [value: (z: number) => number, slope: (z: number) => number];
+
+const logistic = (z: number) => (z < 0 ? Math.exp(z) / (1 + Math.exp(z)) : 1 / (1 + Math.exp(-z)));
+
+/** erf by its series near zero and erfc's continued fraction elsewhere, to double precision. */
+export function erf(z: number): number {
+  const a = Math.abs(z);
+  if (a > 6) return Math.sign(z);
+  if (a < 2) {
+    let term = a;
+    let sum = a;
+    for (let n = 1; Math.abs(term) > 1e-17 * sum; n += 1) {
+      term *= (-a * a) / n;
+      sum += term / (2 * n + 1);
+    }
+    return Math.sign(z) * ((2 / Math.sqrt(Math.PI)) * sum || 0);
+  }
+  let fraction = 0;
+  for (let n = 60; n >= 1; n -= 1) fraction = n / 2 / (a + fraction);
+  return Math.sign(z) * (1 - Math.exp(-a * a) / (Math.sqrt(Math.PI) * (a + fraction)));
+}
+
+function elu(alpha: number, scale: number): Pair {
+  return [
+    (z) => scale * (z > 0 ? z : alpha * Math.expm1(z)),
+    (z) => scale * (z > 0 ? 1 : alpha * Math.exp(z)),
+  ];
+}
+
+function gelu(approximate: boolean): Pair {
+  if (!approximate) {
+    const phi = (z: number) => 0.5 * (1 + erf(z * Math.SQRT1_2));
+    return [
+      (z) => z * phi(z),
+      (z) => phi(z) + (z * Math.exp((-z * z) / 2)) / Math.sqrt(2 * Math.PI),
+    ];
+  }
+  const root = Math.sqrt(2 / Math.PI);
+  const tanh = (z: number) => Math.tanh(root * (z + 0.044715 * z ** 3));
+  return [
+    (z) => 0.5 * z * (1 + tanh(z)),
+    (z) => 0.5 * (1 + tanh(z)) + 0.5 * z * (1 - tanh(z) ** 2) * root * (1 + 3 * 0.044715 * z * z),
+  ];
+}
+
+function pair(name: string, p: Parameters): Pair {
+  const number = (key: string, otherwise: number) => Number(p[key] ?? otherwise);
+  switch (name) {
+    case "relu":
+      return [(z) => (z <= 0 ? 0 : z), (z) => (z <= 0 ? 0 : 1)];
+    case "leaky_relu": {
+      const alpha = number("alpha", 0.01);
+      return [(z) => (z > 0 ? z : alpha * z), (z) => (z > 0 ? 1 : alpha)];
+    }
+    case "elu":
+      return elu(number("alpha", 1), 1);
+    case "selu":
+      return elu(1.6732632423543772, 1.0507009873554805);
+    case "gelu":
+      return gelu(p.approximate === true);
+    case "silu":
+      return [
+        (z) => z * logistic(z),
+        (z) => logistic(z) * (1 + z * (1 - logistic(z))),
+      ];
+    case "sigmoid":
+      return [logistic, (z) => logistic(z) * (1 - logistic(z))];
+    case "hard_sigmoid": {
+      const line = (z: number) => number("alpha", 0.2) * z + number("beta", 0.5);
+      return [
+        (z) => Math.min(1, Math.max(0, line(z))),
+        (z) => (line(z) > 0 && line(z) < 1 ? number("alpha", 0.2) : 0),
+      ];
+    }
+    case "tanh":
+      return [Math.tanh, (z) => 1 - Math.tanh(z) ** 2];
+    case "softplus":
+      return [(z) => Math.max(z, 0) + Math.log1p(Math.exp(-Math.abs(z))), logistic];
+    case "exponential":
+      return [Math.exp, Math.exp];
+    case "affine":
+      return [
+        (z) => number("slope", 1) * z + number("intercept", 0),
+        () => number("slope", 1),
+      ];
+    default:
+      return [(z) => z, () => 1];
+  }
+}
+
+/** @param spec a name, `{name, …parameters}`, or null for none. */
+export function activation(spec: unknown): Activation | null {
+  if (spec === null || spec === undefined) return null;
+  const parameters = (typeof spec === "string" ? { name: spec } : spec) as Parameters;
+  const name = String(parameters.name);
+  if (name === "identity") return null;
+  const [value, slope] = pair(name, parameters);
+  return { name, value, slope };
+}

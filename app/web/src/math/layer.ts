@@ -1,0 +1,113 @@
+/** What the page knows about a layer by itself: who meets whom, and the terms of every cell. */
+
+import type { Shape5 } from "./shape";
+
+/** Tensors by the contract's names. */
+export type Role =
+  | "x" | "weight" | "bias" | "indices" | "y" | "dy" | "dx" | "dweight" | "dbias";
+
+/** The tensors that the layer makes. */
+export const MADE = ["y", "dx", "dweight", "dbias"] as const;
+export type Made = (typeof MADE)[number];
+
+/** A gradient has the cells of the tensor it belongs to. */
+export type Space = "x" | "weight" | "bias" | "y";
+export const SPACE: Record<Role, Space> = {
+  x: "x", dx: "x", indices: "x",
+  weight: "weight", dweight: "weight",
+  bias: "bias", dbias: "bias",
+  y: "y", dy: "y",
+};
+
+export type Values = ArrayLike<number>;
+export type Given = Partial<Record<Role, Values>>;
+
+/** One factor of a term: a cell of a tensor, or a plain coefficient (no role). */
+export interface Part {
+  readonly role: Role | "dz" | "factor";
+  readonly index: number;
+  readonly value: number;
+  readonly label?: string;
+}
+
+export interface Term {
+  readonly parts: readonly Part[];
+  readonly value: number;
+  /** The cell on the other side, for the terms of a given cell: where the product goes. */
+  readonly into?: Part;
+  readonly note?: string;
+  /** Listed for completeness, adds nothing. */
+  readonly idle?: boolean;
+}
+
+export interface Explanation {
+  readonly role: Role;
+  readonly index: number;
+  /** given: nothing made it, the terms are what it goes into. */
+  readonly kind: "sum" | "max" | "norm" | "given";
+  readonly terms: readonly Term[];
+  /** Terms that fall on the padding, which is zero or takes no part. */
+  readonly padding: number;
+  /** What the terms come to, before and after `after`. */
+  readonly total: number;
+  readonly after: readonly { readonly label: string; readonly value: number }[];
+  readonly value: number;
+  /** Σ|term|: what a rounding error is measured against. */
+  readonly scale: number;
+  readonly lit: Readonly<Record<Space, ReadonlySet<number>>>;
+}
+
+export interface Layer {
+  readonly op: string;
+  readonly dims: number;
+  readonly shapes: Partial<Record<Role, Shape5>>;
+  /** The tensor along whose cells the sweep moves: y, or x where x's cells are stamped onto y. */
+  readonly sweep: "x" | "y";
+  explain(role: Role, index: number): Explanation;
+  /** A whole tensor by the page's own arithmetic, in float64; `until`: only the first sweep steps. */
+  compute(role: Made, until?: number): Float64Array;
+  /** 1 for the input cells that some window reads. */
+  read(): Uint8Array;
+  /** Input cells under the windows at one sweep position (of one channel's plane), for outlines. */
+  readonly axes: import("./axis").Axes | null;
+  /** The adjoint law holds as it stands: y is linear, or homogeneous of degree one, in x. */
+  readonly homogeneous: boolean;
+  /** Routing: for each output the input cells that send it its value; null where there is none. */
+  winners(y: number): readonly number[] | null;
+}
+
+/** Collects the cells that an explanation touches. */
+export class Lit {
+  readonly x = new Set<number>();
+  readonly weight = new Set<number>();
+  readonly bias = new Set<number>();
+  readonly y = new Set<number>();
+
+  add(role: Role, index: number): void {
+    if (index >= 0) this[SPACE[role]].add(index);
+  }
+}
+
+export function explanation(
+  role: Role,
+  index: number,
+  kind: Explanation["kind"],
+  terms: readonly Term[],
+  lit: Lit,
+  more: { padding?: number; total?: number; after?: Explanation["after"] } = {},
+): Explanation {
+  let sum = 0;
+  let scale = 0;
+  for (const term of terms) {
+    if (term.idle) continue;
+    sum += term.value;
+    scale += Math.abs(term.value);
+  }
+  lit.add(role, index);
+  const total = more.total ?? sum;
+  const after = more.after ?? [];
+  const value = after.length > 0 ? after[after.length - 1].value : total;
+  return {
+    role, index, kind, terms, total, after, value, scale, lit, padding: more.padding ?? 0,
+  };
+}

@@ -1,0 +1,219 @@
+import { describe, expect, it } from "vitest";
+import { erf } from "../src/math/activation";
+import { source } from "../src/math/axis";
+import { buildLayer } from "../src/math/build";
+import type { Layer, Role } from "../src/math/layer";
+import { size } from "../src/math/shape";
+import { integer, random, type Random } from "./random";
+import { convolve, pool, type Case } from "./reference";
+
+function fill(rng: Random, length: number): Float64Array {
+  return Float64Array.from({ length }, () => rng() * 2 - 1);
+}
+
+function close(actual: ArrayLike<number>, expected: ArrayLike<number>): void {
+  expect(actual.length).toBe(expected.length);
+  for (let i = 0; i < expected.length; i += 1) {
+    expect(Math.abs(actual[i] - expected[i])).toBeLessThan(1e-9 * (1 + Math.abs(expected[i])));
+  }
+}
+
+/** Every cell's own terms, summed, make the whole tensor. */
+function termsAgree(layer: Layer, role: Role, whole: ArrayLike<number>): void {
+  close(Array.from(whole, (_, index) => layer.explain(role, index).value), whole);
+}
+
+function randomConvolution(seed: number, op: "conv" | "conv_transpose"): Case {
+  const rng = random(seed);
+  const dims = integer(rng, 1, 3);
+  const axes = <T>(make: () => T) => Array.from({ length: dims }, make);
+  const groups = integer(rng, 1, 2);
+  const config = {
+    stride: axes(() => integer(rng, 1, 3)),
+    dilation: axes(() => integer(rng, 1, 2)),
+    groups,
+    flip_kernel: rng() < 0.3,
+    grad_reduction: rng() < 0.5 ? "mean" : "sum",
+    ...(op === "conv" ? { padding_mode: ["zeros", "reflect", "replicate", "circular"][integer(rng, 0, 3)] } : {}),
+  };
+  const kernel = axes(() => integer(rng, 1, 3));
+  const padding = axes(() => [integer(rng, 0, 2), integer(rng, 0, 2)] as [number, number]);
+  const x = axes(() => integer(rng, 5, 7));
+  const channels = groups * integer(rng, 1, 2);
+  const per = integer(rng, 1, 2);
+  const extent = kernel.map((k, a) => config.dilation[a] * (k - 1) + 1);
+  const y = x.map((n, a) =>
+    op === "conv"
+      ? Math.floor((n + padding[a][0] + padding[a][1] - extent[a]) / config.stride[a]) + 1
+      : (n - 1) * config.stride[a] + extent[a] - padding[a][0] - padding[a][1],
+  );
+  const weight = op === "conv"
+    ? [groups * per, channels / groups, ...kernel]
+    : [channels, per, ...kernel];
+  const n = integer(rng, 1, 2);
+  const shapes = { x: [n, channels, ...x], weight, y: [n, groups * per, ...y] };
+  const given = {
+    x: fill(rng, size(shapes.x)), weight: fill(rng, size(weight)),
+    bias: fill(rng, groups * per), dy: fill(rng, size(shapes.y)),
+  };
+  return { op, dims, config, shapes, padding, given };
+}
+
+describe("convolution and its transpose", () => {
+  for (const op of ["conv", "conv_transpose"] as const) {
+    it(`${op}: terms and whole tensors equal plain loops, forward and backward`, () => {
+      for (let seed = 1; seed <= 40; seed += 1) {
+        const one = randomConvolution(seed, op);
+        const layer = buildLayer(op, one.config, one, one.given);
+        const expected = convolve(one);
+        for (const role of ["y", "dx", "dweight", "dbias"] as const) {
+          close(layer.compute(role), expected[role]);
+          termsAgree(layer, role, expected[role]);
+        }
+      }
+    });
+  }
+
+  it("light up the cells that a one-hot gradient reaches, and no others", () => {
+    for (let seed = 1; seed <= 20; seed += 1) {
+      const one = randomConvolution(seed, seed % 2 ? "conv" : "conv_transpose");
+      one.given.weight = one.given.weight!.map((w) => Math.abs(w) + 0.1) as Float64Array;
+      const hot = integer(random(seed), 0, one.given.dy.length - 1);
+      one.given.dy = one.given.dy.map((_, i) => (i === hot ? 1 : 0));
+      const layer = buildLayer(one.op, one.config, one, one.given);
+      const support = [...convolve(one).dx.entries()].filter(([, v]) => v !== 0).map(([i]) => i);
+      const lit = [...layer.explain("dy", hot).lit.x].sort((a, b) => a - b);
+      expect(lit).toEqual(support);
+    }
+  });
+
+  it("splits into sweep steps that add up", () => {
+    const one = randomConvolution(3, "conv");
+    const layer = buildLayer("conv", one.config, one, one.given);
+    const area = size(one.shapes.y.slice(2));
+    close(layer.compute("dx", area), layer.compute("dx"));
+    expect(layer.compute("dx", 0).every((v) => v === 0)).toBe(true);
+  });
+
+  it("has neighbours' counts by hand: 5×5, kernel 3", () => {
+    const shapes = { x: [1, 1, 5, 5], weight: [1, 1, 3, 3], y: [1, 1, 3, 3] };
+    const given = { x: fill(random(1), 25), weight: fill(random(2), 9), dy: fill(random(3), 9) };
+    const layer = buildLayer("conv", {}, { shapes, padding: [[0, 0], [0, 0]] }, given);
+    const counts = [[2, 2], [0, 2], [0, 0]].map(([r, c]) => layer.explain("dx", r * 5 + c).terms.length);
+    expect(counts).toEqual([9, 3, 1]);
+  });
+
+  it("marks 11 of 36 cells as unread at 6×6, kernel 3, stride 2, and 65 of 81 when dilated", () => {
+    const unread = (n: number, out: number, dilation: number, low: number) => {
+      const shapes = { x: [1, 1, n, n], weight: [1, 1, 3, 3], y: [1, 1, out, out] };
+      const given = { x: new Float64Array(n * n), weight: new Float64Array(9), dy: new Float64Array(out * out) };
+      const padding: [number, number][] = [[low, low], [low, low]];
+      const layer = buildLayer("conv", { stride: 2, dilation }, { shapes, padding }, given);
+      return layer.read().filter((seen) => seen === 0).length;
+    };
+    expect(unread(6, 2, 1, 0)).toBe(11);
+    expect(unread(9, 4, 2, 1)).toBe(65);
+  });
+
+  it("carries an activation through: dy after it, dz before it", () => {
+    const names = ["relu", "leaky_relu", "elu", "selu", "gelu", { name: "gelu", approximate: true }, "silu",
+      "sigmoid", "hard_sigmoid", "tanh", "softplus", "exponential", { name: "affine", slope: 3 }];
+    for (const activation of names) {
+      const one = randomConvolution(11, "conv");
+      const at = (x: ArrayLike<number>) =>
+        buildLayer("conv", { ...one.config, activation }, one, { ...one.given, x });
+      const base = at(one.given.x);
+      const loss = (layer: Layer) =>
+        layer.compute("y").reduce((sum, y, i) => sum + y * one.given.dy[i], 0);
+      const dx = base.compute("dx");
+      for (const index of [0, 7, dx.length - 1]) {
+        const moved = (by: number) => one.given.x.map((v, i) => (i === index ? v + by : v));
+        const slope = (loss(at(moved(1e-5))) - loss(at(moved(-1e-5)))) / 2e-5;
+        expect(Math.abs(slope - dx[index])).toBeLessThan(1e-6 * (1 + Math.abs(slope)));
+      }
+      termsAgree(base, "dx", dx);
+      termsAgree(base, "y", base.compute("y"));
+    }
+  });
+});
+
+describe("pools", () => {
+  it("equal plain loops for random windows, forward and backward", () => {
+    for (let seed = 1; seed <= 120; seed += 1) {
+      const rng = random(seed);
+      const op = ["max_pool", "avg_pool", "lp_pool"][seed % 3];
+      const dims = integer(rng, 1, 3);
+      const axes = <T>(make: () => T) => Array.from({ length: dims }, make);
+      const config = {
+        kernel: axes(() => integer(rng, 2, 3)), stride: axes(() => integer(rng, 1, 3)),
+        dilation: axes(() => integer(rng, 1, 2)), pad_value: rng() < 0.3 ? "zero" : "lowest",
+        ties: rng() < 0.5 ? "all" : "first", count_include_pad: rng() < 0.5, p: [1, 2, 3.5][integer(rng, 0, 2)],
+        divisor_override: rng() < 0.3 ? 5 : null,
+      };
+      const padding = axes(() => [integer(rng, 0, 1), integer(rng, 0, 1)] as [number, number]);
+      const x = axes(() => integer(rng, 5, 7));
+      const ceil = rng() < 0.5;
+      const y = x.map((n, a) => {
+        const span = n + padding[a][0] + padding[a][1] - config.dilation[a] * (config.kernel[a] - 1) - 1;
+        const out = (ceil ? Math.ceil : Math.floor)(span / config.stride[a]) + 1;
+        return (out - 1) * config.stride[a] >= n + padding[a][0] ? out - 1 : out;
+      });
+      const shapes = { x: [1, 2, ...x], y: [1, 2, ...y] };
+      const given = {
+        x: Float64Array.from({ length: size(shapes.x) }, () => integer(rng, -3, 3)),
+        dy: fill(rng, size(shapes.y)),
+      };
+      const one: Case = { op, dims, config, shapes, padding, given };
+      const layer = buildLayer(op, config, one, given);
+      const expected = pool(one);
+      for (const role of ["y", "dx"] as const) {
+        close(layer.compute(role), expected[role]);
+        termsAgree(layer, role, expected[role]);
+      }
+    }
+  });
+
+  it("max: a peak under overlapping windows collects each gradient; ties go to the first", () => {
+    const peak = Float64Array.from({ length: 49 }, (_, i) => (i === 16 ? 9 : 0));
+    const shapes = { x: [1, 1, 7, 7], y: [1, 1, 3, 3] };
+    const given = { x: peak, dy: new Float64Array(9).fill(1) };
+    const config = { kernel: 3, stride: 2 };
+    const layer = buildLayer("max_pool", config, { shapes, padding: [[0, 0], [0, 0]] }, given);
+    const dx = layer.compute("dx");
+    expect(dx[16]).toBe(4);
+    expect(dx.reduce((a, b) => a + b)).toBe(9);
+  });
+
+  it("adaptive windows cover everything, and unpooling goes where the indices say", () => {
+    const shapes = { x: [1, 1, 5], y: [1, 1, 3] };
+    const given = { x: Float64Array.of(1, 2, 3, 4, 5), dy: Float64Array.of(1, 1, 1) };
+    const layer = buildLayer("adaptive_avg_pool", { output_size: 3 }, { shapes, padding: [[0, 0]] }, given);
+    expect([...layer.compute("y")]).toEqual([1.5, 3, 4.5]);
+    const back = { x: [1, 1, 2], y: [1, 1, 5] };
+    const unpool = buildLayer("max_unpool", { output_size: [5] }, { shapes: back, padding: [[0, 0]] }, {
+      x: Float64Array.of(7, 8), indices: [3, 0], dy: Float64Array.of(1, 2, 3, 4, 5),
+    });
+    expect([...unpool.compute("y")]).toEqual([8, 0, 0, 7, 0]);
+    expect([...unpool.compute("dx")]).toEqual([4, 1]);
+    expect([...unpool.explain("y", 3).lit.x]).toEqual([0]);
+  });
+});
+
+describe("pieces", () => {
+  it("erf to double precision", () => {
+    const known: [number, number][] = [[0, 0], [0.5, 0.5204998778130465], [1.5, 0.9661051464753108],
+      [2.5, 0.999593047982555], [4, 0.9999999845827421]];
+    for (const [z, value] of known) {
+      expect(Math.abs(erf(z) - value)).toBeLessThan(3e-16 + 1e-15 * value);
+      expect(erf(-z)).toBeCloseTo(-value, 14);
+    }
+  });
+
+  it("padding modes copy the right cells", () => {
+    const row = (mode: "reflect" | "replicate" | "circular") =>
+      [-2, -1, 0, 3, 4, 5].map((p) => source(p, 4, mode));
+    expect(row("reflect")).toEqual([2, 1, 0, 3, 2, 1]);
+    expect(row("replicate")).toEqual([0, 0, 0, 3, 3, 3]);
+    expect(row("circular")).toEqual([2, 3, 0, 3, 0, 1]);
+  });
+});
