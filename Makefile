@@ -17,13 +17,13 @@ DEVELOPMENT := .venv/development.stamp
 WEB := app/web
 NODE_MODULES := $(WEB)/node_modules/.package-lock.json
 PAGE := $(WEB)/dist/index.html
-PAGE_SOURCES := $(shell find $(WEB) \( -name node_modules -o -name dist -o -name e2e -o -name 'test-results' \
-	-o -name 'playwright-report' \) -prune -o -type f ! -name '*.test.ts' -print 2>/dev/null)
+PAGE_SOURCES := $(shell find $(WEB) \( -name node_modules -o -name dist -o -name e2e -o -name tests -o -name scripts \
+	-o -name 'vitest*' \) -prune -o -type f -print 2>/dev/null)
 CHROMIUM = $(shell for b in chromium chromium-browser google-chrome google-chrome-stable; do \
 	command -v "$$b" && break; done)
 
 define PLAYWRIGHT_HAS_BROWSER
-const { chromium } = require("@playwright/test");
+const { chromium } = require("playwright-core");
 process.exit(require("node:fs").existsSync(chromium.executablePath()) ? 0 : 1);
 endef
 export PLAYWRIGHT_HAS_BROWSER
@@ -98,8 +98,8 @@ $(DEVELOPMENT): $(RUNTIME) requirements/dev.txt
 	@touch $@
 
 $(NODE_MODULES): $(WEB)/package.json $(WEB)/package-lock.json
-	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' \
-		|| { echo 'Node.js 20 or newer is needed to build the page.' >&2; exit 1; }
+	@node -e 'const [major, minor] = process.versions.node.split("."); process.exit(100 * major + +minor < 2019 ? 1 : 0)' \
+		|| { echo 'Node.js 20.19 or newer is needed to build the page.' >&2; exit 1; }
 	@echo "Installing the page's packages"
 	@cd $(WEB) && npm ci --silent --no-audit --no-fund
 	@touch $@

@@ -15,7 +15,7 @@ pip_into() {
   directory=$1
   shift
   "$PYTHON" -m pip --python "$directory/bin/python" --disable-pip-version-check --no-input install \
-    --quiet --no-cache-dir "$@"
+    --quiet "$@"
 }
 
 case "$1" in
