@@ -1,4 +1,4 @@
-"""Runs the requests of the README against a service, and compares what comes back with what it says.
+"""Runs the requests of the README against a service, and compares the answers with its own.
 
 An example is a code block; the block right after it is its output. JSON is compared as JSON.
 """
@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -39,8 +40,7 @@ class Example:
 
 def _examples() -> list[Example]:
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    pairs = zip(blocks, blocks[1:], strict=False)
-    return [Example(*one, *other) for one, other in pairs if one[0] in RUNNERS]
+    return [Example(*one, *other) for one, other in pairwise(blocks) if one[0] in RUNNERS]
 
 
 EXAMPLES = _examples()
