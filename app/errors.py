@@ -9,6 +9,7 @@
     ├── NotAcceptable           no answer in a form that the caller accepts
     ├── BodyTooLarge            more bytes than the limit
     ├── UnsupportedMediaType    a body in a form that we do not read
+    │   └── UnsupportedCoding   a body that is compressed
     ├── LimitExceeded           well-formed, but costs more than one request may
     ├── InvalidHeader           a header whose value means nothing
     ├── RateLimited             too many requests from this caller
@@ -106,9 +107,15 @@ class BodyTooLarge(ServiceError):
 
 
 class UnsupportedMediaType(ServiceError):
-    """The body comes in a media type or a content coding that is not read here."""
+    """The body comes in a media type that is not read here."""
 
     summary = "The body's media type is not one that this service reads."
+
+
+class UnsupportedCoding(UnsupportedMediaType):
+    """The body comes in a content coding that is not read here."""
+
+    summary = "The body's content coding is not one that this service reads."
 
 
 class LimitExceeded(ServiceError):

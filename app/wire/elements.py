@@ -1,0 +1,125 @@
+"""What every encoding of a tensor has: an element type, a shape, and bytes that fit both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.errors import MalformedBody
+from app.wire.limits import DecodeLimits
+from app.wire.plain import kind
+from engine.errors import Loc
+
+Array = NDArray[Any]
+
+NAMES: Final = ("float16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64")
+"""The element types that are read, by their full names."""
+
+LARGEST_AXIS: Final = 2**31 - 1
+"""The longest axis of a shape."""
+
+LARGEST_TENSOR: Final = 2**63 - 1
+"""The most bytes of a shape, its axes of length 0 left out; NumPy can count no further."""
+
+
+def _dtypes() -> dict[str, np.dtype[Any]]:
+    """Every spelling; without a prefix, and with `|`, bytes are little-endian."""
+    table: dict[str, np.dtype[Any]] = {}
+    for name in NAMES:
+        little = np.dtype(name).newbyteorder("<")
+        short = f"{little.kind}{little.itemsize}"
+        table |= dict.fromkeys((name, short, "<" + short, "|" + short), little)
+        table[">" + short] = little.newbyteorder(">")
+    return table
+
+
+DTYPES: Final[Mapping[str, np.dtype[Any]]] = _dtypes()
+"""Spelling of an element type → how its bytes are to be read."""
+
+
+def read_dtype(value: object, loc: Loc) -> np.dtype[Any]:
+    """Look an element type up.
+
+    Raises:
+        MalformedBody: it is none of `DTYPES`.
+    """
+    if isinstance(value, str) and value in DTYPES:
+        return DTYPES[value]
+    known = value == "bfloat16"
+    msg = "bfloat16 is not supported yet" if known else "this is no element type that is read here"
+    got = value if isinstance(value, str) else kind(value)
+    raise MalformedBody.at(loc, msg, ", ".join(NAMES), got)
+
+
+def read_shape(value: object, loc: Loc, limits: DecodeLimits) -> tuple[int, ...]:
+    """Check a shape, in Python's integers.
+
+    Raises:
+        MalformedBody: it is not a list of integers, has too many axes, or an axis is out of range.
+    """
+    if not isinstance(value, list):
+        raise MalformedBody.at(loc, "a shape is a list", "a list of integers", kind(value))
+    if len(value) > limits.max_rank:
+        expected = f"at most {limits.max_rank} axes"
+        raise MalformedBody.at(loc, "the shape has too many axes", expected, f"{len(value)} axes")
+    for axis, length in enumerate(value):
+        if type(length) is not int:
+            expected, msg = "an integer", "the length of an axis is an integer"
+            raise MalformedBody.at((*loc, axis), msg, expected, kind(length))
+        if not 0 <= length <= LARGEST_AXIS:
+            expected, msg = f"0 to {LARGEST_AXIS}", "the length of an axis is out of range"
+            raise MalformedBody.at((*loc, axis), msg, expected, length)
+    if 8 * prod(length for length in value if length) > LARGEST_TENSOR:
+        msg = "no tensor can be as large as this shape says"
+        raise MalformedBody.at(loc, msg, f"at most {LARGEST_TENSOR} bytes", value)
+    return tuple(value)
+
+
+def read_fields(value: Mapping[str, object], names: Sequence[str], loc: Loc) -> list[object]:
+    """Take the fields of a tensor's map, in the order of `names`.
+
+    Raises:
+        MalformedBody: one is missing, or there are others.
+    """
+    for name in names:
+        if name not in value:
+            expected = f"a map with the keys {', '.join(names)}"
+            raise MalformedBody.at((*loc, name), "this part of the tensor is missing", expected)
+    if len(value) > len(names):
+        other = next(name for name in value if name not in names)
+        msg = "a tensor has no such part"
+        raise MalformedBody.at((*loc, other[:64]), msg, ", ".join(names), other)
+    return [value[name] for name in names]
+
+
+def from_bytes(data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], loc: Loc) -> Array:
+    """View bytes as a read-only array in native byte order (a copy where that is not theirs).
+
+    Raises:
+        MalformedBody: there are more or fewer bytes than the shape has.
+    """
+    check_length(len(data), dtype, shape, loc)
+    array = np.frombuffer(data, dtype).reshape(shape)
+    return read_only(array.astype(dtype.newbyteorder("="), copy=False))
+
+
+def check_length(length: int, dtype: np.dtype[Any], shape: tuple[int, ...], loc: Loc) -> None:
+    """Compare the number of bytes with the shape.
+
+    Raises:
+        MalformedBody: they differ.
+    """
+    needed = prod(shape) * dtype.itemsize
+    if length != needed:
+        msg = f"the data does not fit the shape {list(shape)} of {dtype.name}"
+        raise MalformedBody.at((*loc, "data"), msg, f"{needed} bytes", f"{length} bytes")
+
+
+def read_only(array: Array) -> Array:
+    """Bar writing, so that what a client sent stays what it sent."""
+    array.flags.writeable = False
+    return array

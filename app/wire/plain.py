@@ -1,0 +1,93 @@
+"""Plain values: what config, `wants` and names may be made of, in either format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from app.errors import MalformedBody
+from app.wire.limits import DecodeLimits
+from engine.errors import Loc
+
+_KINDS: dict[type, str] = {
+    dict: "a map",
+    list: "a list",
+    str: "text",
+    bool: "a boolean",
+    int: "an integer",
+    float: "a number",
+    bytes: "binary data",
+    type(None): "null",
+}
+
+
+def kind(value: object) -> str:
+    """What a decoded value is, in the words of an error."""
+    return _KINDS.get(type(value), "something else")
+
+
+def check_text(text: str, loc: Loc, limits: DecodeLimits) -> None:
+    """Refuse a text that is too long, or that UTF-8 cannot write.
+
+    Raises:
+        MalformedBody: it is one of the two.
+    """
+    if len(text) > limits.max_text:
+        expected = f"at most {limits.max_text} characters"
+        raise MalformedBody.at(loc, "the text is too long", expected, f"{len(text)} characters")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        msg = "the text has half of a surrogate pair"
+        raise MalformedBody.at(loc, msg, "Unicode text", ascii(text)) from None
+
+
+def check_plain(value: object, loc: Loc, limits: DecodeLimits) -> None:
+    """Refuse a value that nests too deeply, is too large, or is not plain.
+
+    Raises:
+        MalformedBody: with the path of the part at fault.
+    """
+    waiting: list[tuple[Loc, object, int]] = [(loc, value, 0)]
+    values = 1
+    while waiting:
+        loc, value, depth = waiting.pop()
+        if isinstance(value, str):
+            check_text(value, loc, limits)
+        elif isinstance(value, bytes):
+            msg = "binary data stands only in a tensor"
+            raise MalformedBody.at(loc, msg, "a plain value", f"{len(value)} bytes")
+        elif isinstance(value, dict | list):
+            values += len(value)
+            _check_size(values, depth + 1, loc, limits)
+            waiting.extend((at, item, depth + 1) for at, item in _children(value, loc, limits))
+
+
+def too_many_values(limits: DecodeLimits, loc: Loc = ()) -> MalformedBody:
+    """The error of a body that consists of too many small things."""
+    return MalformedBody.at(
+        loc, "the body has too many values", f"at most {limits.max_values} outside tensor data"
+    )
+
+
+def too_deep(limits: DecodeLimits, loc: Loc = ()) -> MalformedBody:
+    """The error of a body whose maps and lists go too deep."""
+    return MalformedBody.at(
+        loc, "the values nest too deeply", f"at most {limits.max_depth} levels outside tensor data"
+    )
+
+
+def _check_size(values: int, depth: int, loc: Loc, limits: DecodeLimits) -> None:
+    if values > limits.max_values:
+        raise too_many_values(limits, loc)
+    if depth > limits.max_depth:
+        raise too_deep(limits, loc)
+
+
+def _children(
+    value: dict[str, object] | list[object], loc: Loc, limits: DecodeLimits
+) -> Iterable[tuple[Loc, object]]:
+    if isinstance(value, list):
+        return [((*loc, index), item) for index, item in enumerate(value)]
+    for key in value:
+        check_text(key, loc, limits)
+    return [((*loc, key), item) for key, item in value.items()]

@@ -1,0 +1,130 @@
+"""JSON: nested or flat lists, or base64, each checked before it is built.
+
+Nothing here loops in Python over the numbers of a tensor; `nested` has the part that turns lists
+into arrays.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from math import prod
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from app.errors import MalformedBody
+from app.wire.elements import Array, from_bytes, read_dtype, read_fields, read_shape
+from app.wire.limits import DecodeLimits
+from app.wire.nested import to_array
+from app.wire.plain import kind, too_deep, too_many_values
+from engine.errors import Loc
+
+FIELDS: Final = ("dtype", "shape", "data")
+
+_Body = bytes | bytearray | memoryview
+
+
+def load(body: _Body, limits: DecodeLimits) -> object:
+    """Parse a body into plain values.
+
+    Raises:
+        MalformedBody: it is not one JSON value in UTF-8, or it breaks a limit.
+    """
+    try:
+        text = str(body, "utf-8")
+    except UnicodeDecodeError as error:
+        msg = "the body is not valid UTF-8"
+        raise MalformedBody.at((), msg, "UTF-8", f"byte {error.start}") from None
+    _check_counts(text, limits)
+    try:
+        return _DECODER.decode(text)
+    except RecursionError:
+        raise too_deep(limits) from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise MalformedBody.at((), f"this is not JSON: {error.msg} ({where})") from None
+    except ValueError:
+        msg = "an integer in the body has too many digits"
+        raise MalformedBody.at((), msg) from None
+
+
+def tensor(value: object, name: str, limits: DecodeLimits) -> Array:
+    """Read a tensor: a map, or a bare nested list, which is float32 (`indices`: int64).
+
+    Raises:
+        MalformedBody: it is not a tensor, or its parts contradict each other.
+    """
+    loc = (name,)
+    if isinstance(value, list):
+        dtype = np.dtype(np.int64 if name == "indices" else np.float32)
+        return to_array(value, dtype, loc, limits)
+    if not isinstance(value, dict):
+        expected = f"a nested list, or a map with the keys {', '.join(FIELDS)}"
+        raise MalformedBody.at(loc, "a tensor is a list or a map", expected, kind(value))
+    dtype_, shape_, data = read_fields(value, FIELDS, loc)
+    dtype = read_dtype(dtype_, (*loc, "dtype"))
+    shape = read_shape(shape_, (*loc, "shape"), limits)
+    if isinstance(data, str):
+        return from_bytes(_base64(data, dtype, shape, loc), dtype, shape, loc)
+    if isinstance(data, list):
+        return _fitted(to_array(data, dtype, (*loc, "data"), limits), shape, loc)
+    expected = "a list of numbers, or text in base64"
+    raise MalformedBody.at((*loc, "data"), "this is no data of a tensor", expected, kind(data))
+
+
+def _check_counts(text: str, limits: DecodeLimits) -> None:
+    """Bound what parsing will build by counting the signs that each part must have."""
+    if text.count("{") + text.count(":") > limits.max_values:
+        raise too_many_values(limits)
+    if text.count("[") > limits.max_lists:
+        msg, expected = "the body has too many lists", f"at most {limits.max_lists}"
+        raise MalformedBody.at((), msg, f"{expected}, or tensors in base64 or msgpack")
+    if text.count(",") > limits.max_elements:
+        msg, expected = "the body has too many numbers", f"at most {limits.max_elements}"
+        raise MalformedBody.at((), msg, f"{expected}, or tensors in base64 or msgpack")
+
+
+def _base64(data: str, dtype: np.dtype[Any], shape: tuple[int, ...], loc: Loc) -> bytes:
+    """Decode base64 of the length that the shape needs, and only that."""
+    loc, needed = (*loc, "data"), prod(shape) * dtype.itemsize
+    length = 4 * ((needed + 2) // 3)
+    if len(data) != length:
+        msg = f"the data does not fit the shape {list(shape)} of {dtype.name}"
+        expected = f"{needed} bytes, which are {length} characters of base64"
+        raise MalformedBody.at(loc, msg, expected, f"{len(data)} characters")
+    try:
+        return binascii.a2b_base64(data, strict_mode=True)
+    except ValueError:
+        expected = "the standard alphabet of RFC 4648, padded, without spaces"
+        raise MalformedBody.at(loc, "the data is not base64", expected) from None
+
+
+def _fitted(array: Array, shape: tuple[int, ...], loc: Loc) -> Array:
+    """Give a list's array the shape it was sent with: the list nests like it, or is flat."""
+    found = array.shape
+    flat = found == (prod(shape),)
+    # A nested list ends at the first axis of length 0, where the later ones leave no trace.
+    empty = 0 in found and found == shape[: len(found)]
+    if not (found == shape or flat or empty):
+        expected = f"lists of the shape {list(shape)}, or one list of {prod(shape)}"
+        msg = "the lists do not fit the shape"
+        raise MalformedBody.at((*loc, "data"), msg, expected, f"lists of the shape {list(found)}")
+    return array.reshape(shape)
+
+
+def _map(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise MalformedBody.at((), f"the key {twice[:64]!a} appears twice in one map")
+    return result
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    expected = 'the texts "NaN", "Infinity" and "-Infinity"'
+    raise MalformedBody.at((), "JSON has no such number", expected, constant)
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_map, parse_constant=_refuse_constant)

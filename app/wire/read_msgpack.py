@@ -1,0 +1,162 @@
+"""msgpack, and arrays as the `msgpack-numpy` package writes them, without trusting either.
+
+That package's own decoder is never used: on its maps of kind `O` it unpickles, and on others it
+takes any element type that NumPy has.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+
+import msgpack
+
+from app.errors import MalformedBody
+from app.wire.elements import Array, from_bytes, read_dtype, read_fields, read_shape
+from app.wire.limits import DecodeLimits
+from app.wire.plain import kind, too_deep, too_many_values
+from engine.errors import Loc
+
+PLAIN_FIELDS: Final = ("dtype", "shape", "data")
+NUMPY_FIELDS: Final = ("nd", "type", "kind", "shape", "data")
+
+_Body = bytes | bytearray | memoryview
+
+
+def load(body: _Body, limits: DecodeLimits) -> object:
+    """Unpack a body into plain values and `bytes`, every key a `str`.
+
+    Raises:
+        MalformedBody: it is not one msgpack value, or it breaks a limit.
+    """
+    values = 0
+
+    def count(more: int) -> None:
+        nonlocal values
+        values += 1 + more
+        if values > limits.max_values:
+            raise too_many_values(limits)
+
+    def on_list(items: list[object]) -> list[object]:
+        count(len(items))
+        return items
+
+    def on_map(pairs: list[tuple[str | bytes, object]]) -> dict[str, object]:
+        count(len(pairs))
+        return _map(pairs)
+
+    try:
+        return msgpack.unpackb(
+            body,
+            raw=False,
+            strict_map_key=True,
+            list_hook=on_list,
+            object_pairs_hook=on_map,
+            ext_hook=_refuse_extension,
+            max_str_len=limits.max_text,
+            max_array_len=limits.max_values,
+            max_map_len=limits.max_values,
+            max_ext_len=0,
+        )
+    except (ValueError, msgpack.UnpackException) as error:
+        raise _explained(error, limits) from None
+
+
+def tensor(value: object, name: str, limits: DecodeLimits) -> Array:
+    """Read a tensor in either encoding, as a read-only view on its bytes where it can be one.
+
+    Raises:
+        MalformedBody: it is not a tensor, or its parts contradict each other.
+    """
+    loc = (name,)
+    if not isinstance(value, dict):
+        expected = f"a map with the keys {', '.join(PLAIN_FIELDS)}"
+        raise MalformedBody.at(loc, "a tensor is a map", expected, kind(value))
+    if "nd" in value:
+        return _numpy_tensor(value, loc, limits)
+    dtype, shape, data = read_fields(value, PLAIN_FIELDS, loc)
+    return from_bytes(
+        _binary(data, loc),
+        read_dtype(dtype, (*loc, "dtype")),
+        read_shape(shape, (*loc, "shape"), limits),
+        loc,
+    )
+
+
+def _numpy_tensor(value: dict[str, object], loc: Loc, limits: DecodeLimits) -> Array:
+    nd, type_, kind_, shape, data = read_fields(value, NUMPY_FIELDS, loc)
+    if nd is not True:
+        got = nd if nd is False else kind(nd)
+        raise MalformedBody.at((*loc, "nd"), "only arrays are read, not scalars", "true", got)
+    if kind_ not in (b"", ""):
+        msg = "only plain numeric arrays are read, never objects or structures"
+        raise MalformedBody.at((*loc, "kind"), msg, "empty", _name(kind_))
+    return from_bytes(
+        _binary(data, loc),
+        read_dtype(_name(type_), (*loc, "type")),
+        read_shape(shape, (*loc, "shape"), limits),
+        loc,
+    )
+
+
+def _name(value: object) -> object:
+    """A name that may have come as binary data, as text where it is a short one."""
+    if isinstance(value, bytes) and len(value) <= 16 and value.isascii():
+        return value.decode("ascii")
+    return value
+
+
+def _binary(data: object, loc: Loc) -> bytes:
+    if not isinstance(data, bytes):
+        msg = "the data of a tensor is binary in msgpack"
+        raise MalformedBody.at((*loc, "data"), msg, "bin", kind(data))
+    return data
+
+
+def _map(pairs: list[tuple[str | bytes, object]]) -> dict[str, object]:
+    """Make a map, whose keys are binary only where it is an array of `msgpack-numpy`."""
+    result: dict[str, object] = {}
+    binary = None
+    for key, value in pairs:
+        name = _name(key)
+        if name is not key:
+            binary = key
+        if not isinstance(name, str):
+            raise _binary_key(name)
+        if name in result:
+            raise MalformedBody.at((), f"the key {name[:64]!r} appears twice in one map")
+        result[name] = value
+    if binary is not None and not {"nd"} <= result.keys() <= set(NUMPY_FIELDS):
+        raise _binary_key(binary)
+    return result
+
+
+def _binary_key(key: object) -> MalformedBody:
+    return MalformedBody.at((), "the keys of a map are text", "str", key)
+
+
+def _refuse_extension(code: int, _data: bytes) -> NoReturn:
+    raise MalformedBody.at((), "extension types are not read here", "plain values", f"ext {code}")
+
+
+def _explained(error: Exception, limits: DecodeLimits) -> MalformedBody:
+    """Say in our words what the unpacker found."""
+    if isinstance(error, msgpack.ExtraData):
+        extra = f"{len(error.extra)} bytes"
+        return MalformedBody.at((), "bytes follow the end of the value", "nothing", extra)
+    if isinstance(error, msgpack.StackError):
+        return too_deep(limits)
+    if isinstance(error, UnicodeDecodeError):
+        return MalformedBody.at((), "a text is not valid UTF-8")
+    reason = str(error) or "there is a byte that begins no value"
+    reason = next((meaning for part, meaning in _REASONS.items() if part in reason), reason)
+    return MalformedBody.at((), f"this is not msgpack as it is read here: {reason}")
+
+
+_REASONS: Final = {
+    "max_ext_len": "it has an extension type",
+    "timestamp": "it has an extension type",
+    "max_array_len": "it has a list that is too long",
+    "max_map_len": "it has a map that is too long",
+    "max_str_len": "it has a text that is too long",
+    "incomplete": "it ends in the middle of a value",
+}

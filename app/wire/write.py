@@ -1,0 +1,164 @@
+"""Results → bodies, each in pieces that are joined once.
+
+A piece of tensor data is a view on the array, so the join is its only copy (an array that is not
+row-major is made so first).
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import msgpack
+import numpy as np
+import orjson
+
+from app.wire.elements import Array
+from app.wire.negotiation import Exchange, Tensors
+
+Piece = bytes | memoryview
+
+
+def encode(outputs: Mapping[str, Array], info: Mapping[str, object], exchange: Exchange) -> bytes:
+    """Write an answer: the tensors by name, then `info`, which is plain.
+
+    Raises:
+        OverflowError: msgpack cannot hold a tensor of 4 GiB or more.
+    """
+    write = _msgpack_body if exchange.response == "msgpack" else _json_body
+    return b"".join(write(outputs, info, _TENSORS[exchange.tensors]))
+
+
+def encode_map(plain: Mapping[str, object], exchange: Exchange) -> bytes:
+    """Write a plain map without tensors."""
+    return _pack(plain) if exchange.response == "msgpack" else _text(plain)
+
+
+def _msgpack_body(
+    outputs: Mapping[str, Array], info: Mapping[str, object], tensor: _Tensor
+) -> Iterator[Piece]:
+    yield msgpack.Packer().pack_map_header(len(outputs) + 1)
+    for name, array in outputs.items():
+        yield _pack(name)
+        yield from tensor(_row_major(array))
+    yield _pack("info")
+    yield _pack(info)
+
+
+def _json_body(
+    outputs: Mapping[str, Array], info: Mapping[str, object], tensor: _Tensor
+) -> Iterator[Piece]:
+    yield b"{"
+    for name, array in outputs.items():
+        yield _text(name) + b":"
+        yield from tensor(_row_major(array))
+        yield b","
+    yield b'"info":' + _text(info) + b"}"
+
+
+def _plain(array: Array) -> Iterator[Piece]:
+    fields = {"dtype": array.dtype.name, "shape": array.shape, "data": b""}
+    return _packed(fields, array)
+
+
+def _msgpack_numpy(array: Array) -> Iterator[Piece]:
+    """Write the same bytes as the package of that name, keys and their order included."""
+    fields = {
+        b"nd": True,
+        b"type": array.dtype.str,
+        b"kind": b"",
+        b"shape": array.shape,
+        b"data": b"",
+    }
+    return _packed(fields, array)
+
+
+def _packed(fields: Mapping[Any, object], array: Array) -> Iterator[Piece]:
+    """Pack the fields, of which the last is empty, and put the array's bytes in its place."""
+    yield _pack(fields).removesuffix(_EMPTY_BIN)
+    yield _bin_header(array.nbytes)
+    yield _bytes_of(array)
+
+
+def _list(array: Array) -> Iterator[Piece]:
+    yield _json_head(array)
+    yield from _numbers(array)
+    yield b"}"
+
+
+def _base64(array: Array) -> Iterator[Piece]:
+    yield _json_head(array) + b'"'
+    yield binascii.b2a_base64(_bytes_of(array), newline=False)
+    yield b'"}'
+
+
+def _json_head(array: Array) -> bytes:
+    fields = {"dtype": array.dtype.name, "shape": array.shape}
+    return _text(fields).removesuffix(b"}") + b',"data":'
+
+
+def _numbers(array: Array) -> Iterator[bytes]:
+    """Write nested lists with the fewest digits that give the same numbers back.
+
+    A number that is not finite comes out as `null`, in whose place its text is put.
+    """
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    text = orjson.dumps(native, option=orjson.OPT_SERIALIZE_NUMPY)
+    odd = native[~np.isfinite(native)]
+    if not odd.size:
+        yield text
+        return
+    names = np.where(np.isnan(odd), b'"NaN"', np.where(odd > 0, b'"Infinity"', b'"-Infinity"'))
+    parts = text.split(b"null")
+    for part, name in zip(parts, [*names.tolist(), b""], strict=True):
+        yield part
+        yield name
+
+
+def _row_major(array: Array) -> Array:
+    """The array in row-major order and little-endian: itself, where it is both."""
+    return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+
+
+def _bytes_of(array: Array) -> Piece:
+    return array.reshape(-1).view(np.uint8).data if array.size else b""
+
+
+def _bin_header(length: int) -> bytes:
+    """The head of binary data in msgpack: bin 8, bin 16 or bin 32."""
+    if length < 2**8:
+        return struct.pack(">BB", 0xC4, length)
+    if length < 2**16:
+        return struct.pack(">BH", 0xC5, length)
+    if length < 2**32:
+        return struct.pack(">BI", 0xC6, length)
+    raise OverflowError(f"msgpack holds no {length} bytes in one tensor; ask for JSON")
+
+
+def _pack(value: object) -> bytes:
+    packed: bytes = msgpack.packb(value, default=_beyond_64_bits)
+    return packed
+
+
+def _beyond_64_bits(value: object) -> float:
+    """The nearest float64 of a count that msgpack has no integer for."""
+    if type(value) is not int:
+        raise TypeError(f"an answer holds no {type(value).__name__}")
+    return float(value)
+
+
+def _text(value: object) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+_Tensor = Callable[[Array], Iterator[Piece]]
+_TENSORS: Final[Mapping[Tensors, _Tensor]] = {
+    "plain": _plain,
+    "msgpack-numpy": _msgpack_numpy,
+    "list": _list,
+    "base64": _base64,
+}
+_EMPTY_BIN: Final = b"\xc4\x00"
