@@ -1,0 +1,82 @@
+"""The config value that names an activation: a name, or a map with its name and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import EngineError, InvalidValue, Loc, MissingField, UnknownField, fail, merged
+from engine.kernels.activations import TABLE, Activation
+from engine.options import Flag, Number, Schema
+
+
+@dataclass(frozen=True)
+class ActivationKind:
+    """Reads a name, or ``{"name": …, parameters}``."""
+
+    def read(self, value: object, loc: Loc, dims: int) -> Activation:
+        """The activation with every parameter settled."""
+        if isinstance(value, str):
+            value = {"name": value}
+        if not isinstance(value, Mapping):
+            expected = "a name or a map with a name"
+            raise fail(InvalidValue, loc, "not an activation", expected, type(value).__name__)
+        return self.read_map(value, loc, dims)
+
+    def read_map(self, value: Mapping[Any, object], loc: Loc, dims: int) -> Activation:
+        """The activation that a map names."""
+        if "name" not in value:
+            raise fail(MissingField, (*loc, "name"), "required", "the activation's name", None)
+        name = value["name"]
+        if not isinstance(name, str) or name not in TABLE:
+            expected = f"one of {', '.join(TABLE)}"
+            raise fail(InvalidValue, (*loc, "name"), "no such activation", expected, name)
+        defaults = dict(TABLE[name].defaults)
+        errors: list[EngineError] = []
+        settled: list[tuple[str, float | bool]] = []
+        for key in value:
+            if key != "name" and key not in defaults:
+                expected = f"one of {', '.join(['name', *defaults])}"
+                errors.append(
+                    fail(UnknownField, (*loc, str(key)), f"{name} has no such field", expected, key)
+                )
+        for key, default in defaults.items():
+            kind = Flag() if isinstance(default, bool) else Number()
+            try:
+                settled.append((key, kind.read(value.get(key, default), (*loc, key), dims)))
+            except EngineError as error:
+                errors.append(error)
+        if errors:
+            raise merged(errors)
+        return Activation(name, tuple(settled))
+
+    def schema(self) -> Schema:
+        """The JSON Schema of a name, or of a map for each name."""
+        return {"anyOf": [{"enum": list(TABLE)}, *activation_schemas()]}
+
+
+def activation_schemas() -> list[Schema]:
+    """One map schema for every activation."""
+    return [
+        {
+            "type": "object",
+            "description": entry.help,
+            "properties": {
+                "name": {"const": name},
+                **{
+                    key: {
+                        "type": "boolean" if isinstance(default, bool) else "number",
+                        "default": default,
+                    }
+                    for key, default in entry.defaults
+                },
+            },
+            "required": ["name"],
+            "additionalProperties": False,
+        }
+        for name, entry in TABLE.items()
+    ]
+
+
+ACTIVATION = ActivationKind()

@@ -1,0 +1,271 @@
+"""What `conv` and `conv_transpose` share: config fields, paddings, the fused activation, gradients.
+
+Both rest on one `Correlation` and its adjoints with roles exchanged: the input gradient of one is the
+forward of the other.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.activation_option import ACTIVATION
+from engine.errors import InvalidValue, ShapeMismatch, fail
+from engine.geometry import same_padding
+from engine.kernels.activations import IDENTITY, Activation, activate, activate_backward
+from engine.kernels.correlation import Correlation
+from engine.kernels.requests import sum_by_request
+from engine.layouts import channels_first, read_layout, read_weight_layout, split_tail
+from engine.operation import Operation, Tails, require_shape, require_tail
+from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
+from engine.plans import Plan
+
+Array = NDArray[Any]
+
+ALGORITHMS = ("auto", "fastest", "direct")
+PADDINGS = ("valid", "same", "same_lower", "full", "causal")
+
+
+@dataclass(frozen=True)
+class ConvolutionConfig:
+    """The fields of both convolutions."""
+
+    stride: tuple[int, ...] = option(PerAxis(1), "Step between windows, per spatial axis.", 1)
+    padding: str | Pads = option(
+        Padding(PADDINGS),
+        "Padding: an integer, one per axis, a [low, high] pair per axis, or a name.",
+        0,
+    )
+    dilation: tuple[int, ...] = option(
+        PerAxis(1), "Step between the taps of a window; 1 is none.", 1
+    )
+    groups: int = option(Integer(1), "Groups of channels that do not see each other.", 1)
+    flip_kernel: bool = option(
+        Flag(), "True reverses the kernel: convolution as in mathematics.", False
+    )
+    layout: str | None = option(
+        Letters(("NCHW", "NHWC")), "Order of the axes of x, y and their gradients.", None
+    )
+    weight_layout: str | None = option(
+        Letters(("OIHW", "HWIO", "IOHW")), "Order of the axes of weight and its gradient.", None
+    )
+    activation: Activation | None = option(ACTIVATION, "Activation applied to the output.", None)
+    grad_reduction: str = option(
+        Choice(("sum", "mean")), "Whether dweight and dbias are summed or averaged over samples.",
+        "sum",
+    )  # fmt: skip
+    algorithm: str = option(
+        Choice(ALGORITHMS), "How to compute; auto keeps full precision.", "auto"
+    )
+
+    @property
+    def fused(self) -> Activation | None:
+        """The activation, or None where it would change nothing."""
+        return None if self.activation == IDENTITY else self.activation
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A convolution resolved: the correlation, and how tensors map to its canonical arrays."""
+
+    correlation: Correlation
+    channels_last: bool
+    weight_order: tuple[int, ...]
+
+
+class Convolution(Operation):
+    """The common part of conv and conv_transpose."""
+
+    forward_inputs: ClassVar[Mapping[str, bool]] = {"x": True, "weight": True, "bias": False}
+    backward_inputs: ClassVar[Mapping[str, bool]] = {
+        "x": True,
+        "weight": True,
+        "bias": False,
+        "dy": True,
+    }
+    canonical: ClassVar[str]
+    algorithms = ALGORITHMS
+
+    @abstractmethod
+    def apply(self, geometry: Geometry, x: Array, w: Array, bias: Array | None, y: Array) -> None:
+        """y from x, all canonical: (N, C, *S), weights (G, O, C·K) of the correlation, bias (C',)."""
+
+    @abstractmethod
+    def apply_input(self, geometry: Geometry, dy: Array, w: Array, dx: Array) -> None:
+        """dx from dy, canonical."""
+
+    @abstractmethod
+    def apply_weight(
+        self, geometry: Geometry, x: Array, dy: Array, rows: Sequence[int], dw: Array
+    ) -> None:
+        """dw (R, A, B, *K) from x and dy, canonical."""
+
+    def gradients(self, given: Sequence[str]) -> tuple[str, ...]:
+        return ("dx", "dweight", *(("dbias",) if "bias" in given else ()))
+
+    def wantable(self, given: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
+        return ("y", "dx", "dweight", "dbias")
+
+    def reading(self, config: ConvolutionConfig, tails: Tails) -> Reading:
+        """Layouts, channels and taps of the tensors, checked against each other."""
+        dims = len(require_tail(tails, "x")) - 1
+        channels_last = read_layout(config.layout, dims)
+        order = read_weight_layout(config.weight_layout, dims, channels_last, self.canonical)
+        weight = require_tail(tails, "weight")
+        if len(weight) != dims + 2:
+            expected = f"{dims + 2} axes"
+            raise fail(ShapeMismatch, ("weight", "shape"), "wrong rank", expected, list(weight))
+        channels, sizes = split_tail(tails["x"], channels_last)
+        outer, inner, *kernel = (weight[axis] for axis in order)
+        return Reading(channels_last, order, channels, sizes, outer, inner, tuple(kernel))
+
+    def planned(
+        self,
+        config: ConvolutionConfig,
+        tails: Tails,
+        dtype: str,
+        reading: Reading,
+        y: tuple[int, ...],
+        outputs: int,
+        correlation: Correlation,
+    ) -> Plan:
+        """Put the plan together from what the operation has resolved."""
+        if "bias" in tails:
+            require_shape("bias", tails["bias"], (outputs,))
+        axes = correlation.axes
+        return Plan(
+            operation=self.name,
+            config=config,
+            dtype=dtype,
+            tails=(
+                ("x", tails["x"]),
+                ("weight", tails["weight"]),
+                ("bias", (outputs,)),
+                ("y", y),
+                ("dy", y),
+                ("dx", tails["x"]),
+                ("dweight", tails["weight"]),
+                ("dbias", (outputs,)),
+            ),
+            padding=tuple((axis.low, axis.high) for axis in axes),
+            receptive_field=tuple(axis.extent for axis in axes),
+            flops=(correlation.flops, 2 * correlation.flops),
+            steps=correlation.steps,
+            geometry=Geometry(correlation, reading.channels_last, reading.order),
+            recomputed=config.fused is not None,
+        )
+
+    def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
+        self._linear(plan, given, out["y"])
+        if plan.config.fused:
+            activate(plan.config.fused, out["y"], out["y"])
+
+    def backward(
+        self,
+        plan: Plan,
+        given: Mapping[str, Array],
+        rows: Sequence[int],
+        out: Mapping[str, Array],
+    ) -> None:
+        geometry: Geometry = plan.geometry
+        dy = given["dy"]
+        if plan.config.fused:
+            z = np.empty(dy.shape, dy.dtype)
+            self._linear(plan, given, z)
+            if "y" in out:
+                activate(plan.config.fused, z, out["y"])
+            activate_backward(plan.config.fused, z, dy, z)
+            dy = z
+        elif "y" in out:
+            self._linear(plan, given, out["y"])
+        dy = channels_first(dy, geometry.channels_last)
+        if "dx" in out:
+            dx = channels_first(out["dx"], geometry.channels_last)
+            self.apply_input(geometry, dy, self._weights(plan, given["weight"]), dx)
+        if "dweight" in out:
+            x = channels_first(given["x"], geometry.channels_last)
+            target = self._canonical_weight(plan, out["dweight"], leading=1)
+            self.apply_weight(geometry, x, dy, rows, target)
+        if "dbias" in out:
+            per_sample = np.add.reduce(dy, axis=tuple(range(2, dy.ndim)))
+            sum_by_request(per_sample, rows, out["dbias"])
+        if plan.config.grad_reduction == "mean":
+            _average(out, rows)
+
+    def _linear(self, plan: Plan, given: Mapping[str, Array], y: Array) -> None:
+        last = plan.geometry.channels_last
+        x = channels_first(given["x"], last)
+        weights = self._weights(plan, given["weight"])
+        self.apply(plan.geometry, x, weights, given.get("bias"), channels_first(y, last))
+
+    def _canonical_weight(self, plan: Plan, weight: Array, leading: int = 0) -> Array:
+        """A view with the axes in canonical order and the kernel the way correlation reads it."""
+        order = (*range(leading), *(leading + axis for axis in plan.geometry.weight_order))
+        view = weight.transpose(order)
+        if plan.config.flip_kernel:
+            dims = view.ndim - leading - 2
+            view = view[(slice(None),) * (leading + 2) + (slice(None, None, -1),) * dims]
+        return view
+
+    def _weights(self, plan: Plan, weight: Array) -> Array:
+        """Weights as the correlation takes them: (G, O, C·K), contiguous."""
+        c = plan.geometry.correlation
+        view = self._canonical_weight(plan, weight)
+        return np.ascontiguousarray(view).reshape(c.groups, c.outputs, c.channels * c.taps)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the shapes of x and weight say: `outer` and `inner` are the weight's first two axes."""
+
+    channels_last: bool
+    order: tuple[int, ...]
+    channels: int
+    sizes: tuple[int, ...]
+    outer: int
+    inner: int
+    kernel: tuple[int, ...]
+
+
+def resolve_padding(
+    padding: str | Pads, axis: int, dims: int, size: int, extent: int, stride: int
+) -> tuple[int, int]:
+    """The (low, high) padding of one axis of a convolution that reads `size` inputs."""
+    if not isinstance(padding, str):
+        return padding[axis]
+    if padding == "valid":
+        return 0, 0
+    if padding == "full":
+        return extent - 1, extent - 1
+    if padding == "causal":
+        if dims != 1:
+            loc = ("config", "padding")
+            raise fail(InvalidValue, loc, "causal is for one spatial dimension", "1", dims)
+        return extent - 1, 0
+    return same_padding(size, extent, stride, lower=padding == "same_lower")
+
+
+def grouped(a: Array, groups: int, axis: int = 1) -> Array:
+    """A view with the channel axis split into (groups, channels of a group)."""
+    return a.reshape(*a.shape[:axis], groups, a.shape[axis] // groups, *a.shape[axis + 1 :])
+
+
+def require_groups(channels: int, groups: int, name: str, loc_axis: int) -> None:
+    """Raise ShapeMismatch unless the channels divide into the groups."""
+    if channels % groups:
+        loc = (name, "shape", loc_axis)
+        expected = f"a multiple of groups ({groups})"
+        raise fail(ShapeMismatch, loc, "channels do not divide into groups", expected, channels)
+
+
+def _average(out: Mapping[str, Array], rows: Sequence[int]) -> None:
+    # No samples, no gradient: the sum is 0 and stays it.
+    samples = np.maximum(rows, 1)
+    for name in ("dweight", "dbias"):
+        if name in out:
+            out[name] /= samples.astype(out[name].dtype).reshape(-1, *(1,) * (out[name].ndim - 1))

@@ -1,0 +1,1 @@
+"""Plain functions on arrays. They are total on what a plan describes and never validate."""

@@ -1,0 +1,177 @@
+"""Elementwise activations and their derivatives, by the names of the field.
+
+Each is a pair of functions of `z`, the value before the activation; the derivative is with respect
+to `z`. Formulas are those of PyTorch's and ONNX's operators of the same names. Functions get and
+give contiguous arrays: NumPy's vector and scalar loops round transcendental functions differently,
+and only contiguous data is sure to take the vector loop, whatever its length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernels.erf import erfc
+
+Array = NDArray[Any]
+Function = Callable[..., Array]
+
+BLOCK = 1 << 16
+"""Elements worked on at a time, so that temporaries stay in the cache."""
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An activation with its parameters settled; hashable."""
+
+    name: str
+    parameters: tuple[tuple[str, float | bool], ...] = ()
+
+    def value(self, z: Array) -> Array:
+        """f(z) as a new array."""
+        return TABLE[self.name].value(z, **dict(self.parameters))
+
+    def derivative(self, z: Array) -> Array:
+        """f'(z) as a new array."""
+        return TABLE[self.name].derivative(z, **dict(self.parameters))
+
+
+@dataclass(frozen=True)
+class Definition:
+    """An activation's two functions, its parameters with their defaults, and one line about it."""
+
+    value: Function
+    derivative: Function
+    help: str
+    defaults: tuple[tuple[str, float | bool], ...] = ()
+
+
+def _sigmoid(z: Array) -> Array:
+    # exp of a non-positive number only: no overflow on either side.
+    e = np.exp(-np.abs(z))
+    return np.where(z < 0, e, np.ones_like(e)) / (1 + e)
+
+
+def _one_minus_square(t: Array) -> Array:
+    return 1 - t * t
+
+
+def _elu(z: Array, alpha: float, scale: float = 1.0) -> Array:
+    return scale * np.where(z > 0, z, alpha * np.expm1(np.minimum(z, 0)))
+
+
+def _elu_slope(z: Array, alpha: float, scale: float = 1.0) -> Array:
+    return scale * np.where(z > 0, np.ones_like(z), alpha * np.exp(np.minimum(z, 0)))
+
+
+_SELU = {"alpha": 1.6732632423543772848170429916717, "scale": 1.0507009873554804934193349852946}
+_ROOT_HALF = math.sqrt(0.5)
+_ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
+_CUBIC = 0.044715
+
+
+def _gelu(z: Array, approximate: bool) -> Array:
+    if approximate:
+        return 0.5 * z * (1 + np.tanh(_ROOT_TWO_OVER_PI * (z + _CUBIC * z * z * z)))
+    return 0.5 * z * erfc(-z * _ROOT_HALF)
+
+
+def _gelu_slope(z: Array, approximate: bool) -> Array:
+    if approximate:
+        t = np.tanh(_ROOT_TWO_OVER_PI * (z + _CUBIC * z * z * z))
+        inner = _ROOT_TWO_OVER_PI * (1 + 3 * _CUBIC * z * z)
+        return 0.5 * (1 + t) + 0.5 * z * _one_minus_square(t) * inner
+    density = np.exp(-0.5 * z * z) * (0.5 * _ROOT_TWO_OVER_PI)
+    return 0.5 * erfc(-z * _ROOT_HALF) + z * density
+
+
+def _silu_slope(z: Array) -> Array:
+    s = _sigmoid(z)
+    return s * (1 + z * (1 - s))
+
+
+def _sigmoid_slope(z: Array) -> Array:
+    s = _sigmoid(z)
+    return s * (1 - s)
+
+
+def _hard_sigmoid(z: Array, alpha: float, beta: float) -> Array:
+    return np.clip(alpha * z + beta, 0, 1)
+
+
+def _hard_sigmoid_slope(z: Array, alpha: float, beta: float) -> Array:
+    line = alpha * z + beta
+    return np.where((line > 0) & (line < 1), np.full_like(z, alpha), np.zeros_like(z))
+
+
+def _softplus(z: Array) -> Array:
+    return np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z)))
+
+
+def _relu_slope(z: Array) -> Array:
+    # "not <= 0" and not "> 0": NaN passes the gradient on, as in PyTorch.
+    return np.where(z <= 0, np.zeros_like(z), np.ones_like(z))
+
+
+def _leaky(z: Array, alpha: float) -> Array:
+    return np.where(z > 0, z, alpha * z)
+
+
+def _leaky_slope(z: Array, alpha: float) -> Array:
+    return np.where(z > 0, np.ones_like(z), np.full_like(z, alpha))
+
+
+TABLE: dict[str, Definition] = {
+    "identity": Definition(np.copy, np.ones_like, "z"),
+    "relu": Definition(lambda z: np.maximum(z, 0), _relu_slope, "max(z, 0); gradient 0 at 0"),
+    "leaky_relu": Definition(
+        _leaky, _leaky_slope, "z above 0, alpha·z elsewhere", (("alpha", 0.01),)
+    ),
+    "elu": Definition(
+        _elu, _elu_slope, "z above 0, alpha·(exp z − 1) elsewhere", (("alpha", 1.0),)
+    ),
+    "selu": Definition(
+        lambda z: _elu(z, **_SELU), lambda z: _elu_slope(z, **_SELU), "self-normalizing ELU"
+    ),
+    "gelu": Definition(_gelu, _gelu_slope, "z·Φ(z), or its tanh form", (("approximate", False),)),
+    "silu": Definition(lambda z: z * _sigmoid(z), _silu_slope, "z·sigmoid(z)"),
+    "sigmoid": Definition(_sigmoid, _sigmoid_slope, "1 / (1 + exp(−z))"),
+    "hard_sigmoid": Definition(
+        _hard_sigmoid,
+        _hard_sigmoid_slope,
+        "alpha·z + beta, clipped to [0, 1]",
+        (("alpha", 0.2), ("beta", 0.5)),
+    ),
+    "tanh": Definition(np.tanh, lambda z: _one_minus_square(np.tanh(z)), "tanh z"),
+    "softplus": Definition(_softplus, _sigmoid, "log(1 + exp z)"),
+    "exponential": Definition(np.exp, np.exp, "exp z"),
+    "affine": Definition(
+        lambda z, slope, intercept: slope * z + intercept,
+        lambda z, slope, intercept: np.full_like(z, slope),  # noqa: ARG005
+        "slope·z + intercept",
+        (("slope", 1.0), ("intercept", 0.0)),
+    ),
+}
+IDENTITY = Activation("identity")
+
+
+def activate(activation: Activation, z: Array, y: Array) -> None:
+    """Write f(z) to `y`; both contiguous and of one size; `y` may be `z`."""
+    z, y = z.reshape(-1), y.reshape(-1)
+    with np.errstate(all="ignore"):
+        for lo in range(0, z.size, BLOCK):
+            y[lo : lo + BLOCK] = activation.value(z[lo : lo + BLOCK])
+
+
+def activate_backward(activation: Activation, z: Array, dy: Array, dz: Array) -> None:
+    """Write dy · f'(z) to `dz`; all contiguous and of one size; `dz` may be `z`."""
+    z, dy, dz = z.reshape(-1), dy.reshape(-1), dz.reshape(-1)
+    with np.errstate(all="ignore"):
+        for lo in range(0, z.size, BLOCK):
+            hi = lo + BLOCK
+            np.multiply(dy[lo:hi], activation.derivative(z[lo:hi]), out=dz[lo:hi])

@@ -1,0 +1,195 @@
+"""Pooling over blocks of planes and tiles, and its adjoints.
+
+Arrays are x (N, C, *S) and y (N, C, *P), in any memory order. Every output is worked out from its own
+window alone, so nothing depends on the blocks; they only keep temporaries small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import Axis, Tile, Windows, block_tile, ranges, tiles
+from engine.kernels.patches import inside, within
+from engine.kernels.windows import window_argmax, window_max, window_spread, window_sum
+from engine.threads import check_stop, for_each
+
+Array = NDArray[Any]
+
+BLOCK = 1 << 17
+"""Inputs that a block reads: about half the second-level cache in float32."""
+
+Box = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """A pooling layer's windows along each spatial axis; all integers, no samples."""
+
+    axes: tuple[Windows, ...]
+    channels: int
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Output positions along each axis."""
+        return tuple(axis.out for axis in self.axes)
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """Input positions along each axis."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def visits(self) -> int:
+        """Window members of one sample: what a reduction without tricks would read."""
+        return self.channels * prod(axis.visits for axis in self.axes)
+
+    @property
+    def blocks(self) -> int:
+        """About how many blocks one sample is cut into."""
+        return -(-self.channels * prod(self.inputs) // BLOCK)
+
+    def tiles(self) -> Iterator[Tile]:
+        """Tiles of outputs whose windows together hold about BLOCK inputs."""
+        ratio = max(1, -(-prod(self.inputs) // prod(self.positions)))
+        return tiles(self.positions, block_tile(self.positions, max(1, BLOCK // ratio)))
+
+    def planes(self, samples: int) -> Iterator[tuple[slice, slice]]:
+        """Blocks of samples and channels of about BLOCK inputs together."""
+        plane = prod(self.inputs)
+        channels = max(1, min(self.channels, BLOCK // plane))
+        alike = max(1, BLOCK // (plane * self.channels)) if channels == self.channels else 1
+        cuts = product(ranges(samples, alike), ranges(self.channels, channels))
+        return ((slice(*n), slice(*c)) for n, c in cuts)
+
+    def read(self, tile: Tile) -> tuple[tuple[int, int], ...]:
+        """The inputs that a tile reads along each axis."""
+        return tuple(axis.inputs_of(*span) for axis, span in zip(self.axes, tile, strict=True))
+
+
+def slices(spans: tuple[tuple[int, int], ...]) -> Box:
+    """Half-open ranges as slices."""
+    return tuple(slice(lo, hi) for lo, hi in spans)
+
+
+def for_each_plane(p: Pooling, samples: int, function: Callable[[slice, slice], None]) -> None:
+    """Call `function(n, c)` for blocks of planes that do not overlap."""
+    for_each(function, p.planes(samples), samples * p.visits)
+
+
+def _reduced(
+    step: Callable[..., Array], p: Pooling, x: Array, tile: Tile, prepare: Callable[[Array], Array]
+) -> Array:
+    read = p.read(tile)
+    values = prepare(x[within(slices(read))])
+    for axis in reversed(range(len(p.axes))):
+        values = step(values, 2 + axis, p.axes[axis], tile[axis], read[axis][0])
+    return values
+
+
+def tile_max(p: Pooling, x: Array, tile: Tile) -> Array:
+    """Maxima (n, c, *T) of a tile of the planes x (n, c, *S)."""
+    return _reduced(window_max, p, x, tile, lambda values: values)
+
+
+def tile_sum(
+    p: Pooling, x: Array, tile: Tile, prepare: Callable[[Array], Array] = lambda values: values
+) -> Array:
+    """Sums (n, c, *T) over windows of `prepare` applied to the planes x (n, c, *S)."""
+    return _reduced(window_sum, p, x, tile, prepare)
+
+
+def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
+    """Maxima of a tile and their flat row-major positions in the plane; -1 for an empty window.
+
+    Among equal maxima the first in row-major order; among NaNs too.
+    """
+    read = p.read(tile)
+    values = x[within(slices(read))]
+    positions: Array = np.zeros((), np.int64)
+    step = 1
+    for axis in reversed(range(len(p.axes))):
+        lo, hi = read[axis]
+        place = np.arange(lo, hi) * step
+        positions = positions + place.reshape(-1, *(1,) * (len(p.axes) - 1 - axis))
+        windows, span = p.axes[axis], tile[axis]
+        values, positions = window_argmax(values, positions, 2 + axis, windows, span, lo)
+        step *= windows.size
+    for axis, (windows, (lo, hi)) in enumerate(zip(p.axes, tile, strict=True)):
+        positions[(slice(None),) * (2 + axis) + (_empty(windows, lo, hi),)] = -1
+    return values, positions
+
+
+def _empty(windows: Windows, lo: int, hi: int) -> Array:
+    """The outputs, counted from lo, whose windows hold no input."""
+    if not isinstance(windows, Axis):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(taps_between(windows, lo, hi, 0, windows.size) == 0)
+
+
+def taps_between(axis: Axis, lo: int, hi: int, first: int, end: int) -> NDArray[np.int64]:
+    """How many taps of each output in [lo, hi) fall on positions [first, end)."""
+    start = np.arange(lo, hi) * axis.stride - axis.low
+    below = np.clip(-(-(first - start) // axis.dilation), 0, axis.kernel)
+    inside_end = np.clip(-(-(end - start) // axis.dilation), 0, axis.kernel)
+    return np.maximum(inside_end - below, 0)
+
+
+def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
+    """Add a tile's gradient g (n, c, *T) to every input of its window in dx (n, c, *S)."""
+    read = p.read(tile)
+    for axis in range(len(p.axes)):
+        g = window_spread(g, 2 + axis, p.axes[axis], tile[axis], read[axis])
+    dx[within(slices(read))] += g
+
+
+def spread_ties(p: Pooling, x: Array, dy: Array, tile: Tile, dx: Array) -> None:
+    """Add the gradient dy (n, c, *T) of a tile's maxima to every input that equals its maximum."""
+    axes = [axis for axis in p.axes if isinstance(axis, Axis)]
+    best = tile_max(p, x, tile)
+    nan = np.isnan(best)
+    for tap in np.ndindex(*(axis.kernel for axis in axes)):
+        check_stop()
+        found = [inside(a, t, lo, hi) for a, t, (lo, hi) in zip(axes, tap, tile, strict=True)]
+        to = within(slice(s - lo, e - lo) for (s, e, _), (lo, _) in zip(found, tile, strict=True))
+        of = within(i for _, _, i in found)
+        hit = (x[of] == best[to]) | (np.isnan(x[of]) & nan[to])
+        dx[of] += np.where(hit, dy[to], 0)
+
+
+def scatter_indices(indices: Array, dy: Array, dx: Array) -> None:
+    """Add dy (n, c, *P) to the positions `indices` of the planes dx (n, c, *S); -1 adds nothing."""
+    where, kept = linear(indices, dx)
+    np.add.at(flat(dx), where, dy if kept is None else dy[kept])
+
+
+def linear(indices: Array, planes: Array) -> tuple[Array, Array | None]:
+    """Flat positions in the memory of `planes` (n, c, *S) for indices (n, c, *P) into each plane.
+
+    Indices of -1 are left out; then the second value is the mask of those kept. `planes` must have
+    its spatial axes adjacent in memory, as both layouts have.
+    """
+    n, c, s = (stride // planes.itemsize for stride in (*planes.strides[:2], planes.strides[-1]))
+    tail = (1,) * (indices.ndim - 2)
+    samples = np.arange(planes.shape[0]).reshape(-1, 1, *tail) * n
+    channels = np.arange(planes.shape[1]).reshape(1, -1, *tail) * c
+    where = indices * s + (samples + channels)
+    if indices.size == 0 or indices.min() >= 0:
+        return where, None
+    kept = indices >= 0
+    return where[kept], kept
+
+
+def flat(planes: Array) -> Array:
+    """All memory from the first to the last element of `planes`, as one axis."""
+    span = sum(
+        (size - 1) * stride for size, stride in zip(planes.shape, planes.strides, strict=True)
+    )
+    size = span // planes.itemsize + 1 if planes.size else 0
+    return np.lib.stride_tricks.as_strided(planes, (size,), (planes.itemsize,))

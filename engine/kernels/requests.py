@@ -1,0 +1,60 @@
+"""Sums over samples that keep requests apart.
+
+Samples of several requests lie one after another. A request's samples are summed in blocks counted
+from its own first sample, so its sum has one order whoever else is in the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+RequestBlock = tuple[slice, slice, int]
+"""Requests, their samples in this block, and how many samples each of them has in it."""
+
+
+def request_blocks(rows: Sequence[int], samples: int) -> Iterator[list[RequestBlock]]:
+    """Cut a batch into blocks of about `samples` samples.
+
+    Requests of equal size share a block where several fit. Blocks in one list belong to the same
+    requests and must run in order; different lists are independent.
+    """
+    request = start = 0
+    while request < len(rows):
+        each = rows[request]
+        if each > samples:
+            steps = range(start, start + each, samples)
+            ends = (min(lo + samples, start + each) for lo in steps)
+            yield [
+                (slice(request, request + 1), slice(lo, hi), hi - lo)
+                for lo, hi in zip(steps, ends, strict=True)
+            ]
+            request, start = request + 1, start + each
+            continue
+        last = request + 1
+        while last < len(rows) and rows[last] == each and (last + 1 - request) * each <= samples:
+            last += 1
+        end = start + (last - request) * each
+        if each:
+            yield [(slice(request, last), slice(start, end), each)]
+        request, start = last, end
+
+
+def sum_samples(values: Array, each: int) -> Array:
+    """Sum (r·each, ...) over each request's samples: (r, ...)."""
+    if each == 1:
+        return values
+    return np.add.reduce(values.reshape(-1, each, *values.shape[1:]), axis=1)
+
+
+def sum_by_request(values: Array, rows: Sequence[int], out: Array) -> None:
+    """Write to `out` (R, ...) the sums of `values` (N, ...) over each request's samples."""
+    out[...] = 0
+    for batch in request_blocks(rows, 1024):
+        for requests, samples, each in batch:
+            out[requests] += sum_samples(values[samples], each)

@@ -1,0 +1,170 @@
+"""Reductions over windows along one axis, and the adjoint of the sum.
+
+A window over several axes is reduced one axis at a time, last axis first: sums and maxima do not mind,
+and the work grows with the sum of the window's sides instead of their product. Short fixed windows go
+tap by tap over strided views; long and adaptive ones as runs through `ufunc.reduceat`.
+
+`values` holds the inputs [origin, ...) along `axis`; results hold the outputs [lo, hi).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import Axis, Windows
+from engine.kernels.patches import inside
+
+Array = NDArray[Any]
+
+LONG = 24
+"""Taps from which one pass over runs is quicker than a pass for every tap."""
+
+
+def window_max(
+    values: Array, axis: int, windows: Windows, span: tuple[int, int], origin: int
+) -> Array:
+    """The maximum of each window; NaN wins, and a window without inputs gives -inf."""
+    return _reduce(np.maximum, -np.inf, values, axis, windows, span, origin)
+
+
+def window_sum(
+    values: Array, axis: int, windows: Windows, span: tuple[int, int], origin: int
+) -> Array:
+    """The sum of each window; a window without inputs gives 0."""
+    return _reduce(np.add, 0, values, axis, windows, span, origin)
+
+
+def window_spread(
+    sums: Array, axis: int, windows: Windows, span: tuple[int, int], inputs: tuple[int, int]
+) -> Array:
+    """The adjoint of `window_sum`: each of the inputs [*inputs) gets the sum of its windows."""
+    lo, hi = span
+    if isinstance(windows, Axis) and _short(windows):
+        result = np.zeros(_resized(sums, axis, inputs[1] - inputs[0]), sums.dtype)
+        for source, target in _taps(windows, span, inputs[0]):
+            result[_at(axis, target)] += sums[_at(axis, source)]
+        return result
+    starts, stops = bounds(windows, lo, hi)
+    # Starts and stops never decrease, so the windows over one input are a run as well.
+    i = np.arange(*inputs)
+    first = np.searchsorted(stops, i, side="right")
+    last = np.searchsorted(starts, i, side="right")
+    return _reduce_runs(np.add, 0, sums, axis, first, last)
+
+
+def window_argmax(
+    values: Array,
+    positions: Array,
+    axis: int,
+    windows: Windows,
+    span: tuple[int, int],
+    origin: int,
+) -> tuple[Array, Array]:
+    """The maximum of each window and the smallest of `positions` where it stands.
+
+    `positions` is broadcast to `values`. The position of a window without inputs is meaningless.
+    """
+    positions = np.broadcast_to(positions, values.shape)
+    best = window_max(values, axis, windows, span, origin)
+    nan = bool(np.isnan(best).any())
+    if isinstance(windows, Axis) and _short(windows):
+        found = np.full(best.shape, -1, np.int64)
+        for target, source in reversed(list(_taps(windows, span, origin))):
+            to, of = _at(axis, target), _at(axis, source)
+            hit = _same(values[of], best[to], nan)
+            np.copyto(found[to], positions[of], where=hit)
+        return best, found
+    starts, stops = bounds(windows, *span)
+    lengths = np.maximum(stops - starts, 0)
+    run = _runs(starts - origin, lengths)
+    hit = _same(values.take(run, axis), best.repeat(lengths, axis), nan)
+    candidates = np.where(hit, positions.take(run, axis), np.iinfo(np.int64).max)
+    return best, _reduceat(np.minimum, -1, candidates, axis, lengths)
+
+
+def bounds(windows: Windows, lo: int, hi: int) -> tuple[Array, Array]:
+    """The real inputs [start, stop) of the outputs [lo, hi) of undilated windows."""
+    o = np.arange(lo, hi)
+    if isinstance(windows, Axis):
+        start = o * windows.stride - windows.low
+        return np.clip(start, 0, windows.size), np.clip(start + windows.kernel, 0, windows.size)
+    return o * windows.size // windows.out, -(-(o + 1) * windows.size // windows.out)
+
+
+def _short(windows: Axis) -> bool:
+    return windows.kernel < LONG or windows.dilation > 1
+
+
+def _at(axis: int, part: slice) -> tuple[slice, ...]:
+    return (*(slice(None),) * axis, part)
+
+
+def _taps(windows: Axis, span: tuple[int, int], origin: int) -> Iterator[tuple[slice, slice]]:
+    """For every tap that meets an input: the outputs from `lo`, and the inputs from `origin`."""
+    lo, hi = span
+    for tap in range(windows.kernel):
+        start, stop, i = inside(windows, tap, lo, hi)
+        if stop > start:
+            yield slice(start - lo, stop - lo), slice(i.start - origin, i.stop - origin, i.step)
+
+
+def _resized(values: Array, axis: int, size: int) -> tuple[int, ...]:
+    return (*values.shape[:axis], size, *values.shape[axis + 1 :])
+
+
+def _reduce(
+    ufunc: np.ufunc,
+    identity: float,
+    values: Array,
+    axis: int,
+    windows: Windows,
+    span: tuple[int, int],
+    origin: int,
+) -> Array:
+    if isinstance(windows, Axis) and _short(windows):
+        result = np.full(_resized(values, axis, span[1] - span[0]), identity, values.dtype)
+        for target, source in _taps(windows, span, origin):
+            view = result[_at(axis, target)]
+            ufunc(view, values[_at(axis, source)], out=view)
+        return result
+    starts, stops = bounds(windows, *span)
+    return _reduce_runs(ufunc, identity, values, axis, starts - origin, stops - origin)
+
+
+def _reduce_runs(
+    ufunc: np.ufunc, identity: float, values: Array, axis: int, starts: Array, stops: Array
+) -> Array:
+    lengths = np.maximum(stops - starts, 0)
+    if len(starts) and lengths.all() and (starts[1:] == stops[:-1]).all():
+        part = values[_at(axis, slice(int(starts[0]), int(stops[-1])))]
+    else:
+        part = values.take(_runs(starts, lengths), axis)
+    return _reduceat(ufunc, identity, part, axis, lengths)
+
+
+def _runs(starts: Array, lengths: Array) -> Array:
+    """The positions of all runs, one run after another."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + lengths, lengths)
+
+
+def _reduceat(ufunc: np.ufunc, identity: float, runs: Array, axis: int, lengths: Array) -> Array:
+    """Reduce consecutive runs of the given lengths; `identity` for runs of length 0."""
+    result = np.full(_resized(runs, axis, len(lengths)), identity, runs.dtype)
+    full = np.flatnonzero(lengths)
+    if full.size:
+        starts = (np.cumsum(lengths) - lengths)[full]
+        where = (slice(None),) * axis + (full,)
+        result[where] = ufunc.reduceat(runs, starts, axis=axis)
+    return result
+
+
+def _same(a: Array, b: Array, nan: bool) -> NDArray[np.bool_]:
+    hit = np.equal(a, b)
+    if nan:
+        hit |= np.isnan(a) & np.isnan(b)
+    return hit

@@ -1,0 +1,71 @@
+"""Layouts: one letter per axis, and the views that bring any of them to the canonical order.
+
+Canonical is N C then spatial for samples, O I then spatial (I O for transposed convolutions) for
+weights. Only views are made; nothing is copied.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import InvalidValue, Loc, fail
+
+Array = NDArray[Any]
+
+SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+LAYOUTS = ("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")
+
+
+def read_layout(layout: str | None, dims: int) -> bool:
+    """True for channels last; raises InvalidValue for what is no layout of `dims` dimensions."""
+    first, last = f"NC{SPATIAL[dims]}", f"N{SPATIAL[dims]}C"
+    if layout in (None, first, last):
+        return layout == last
+    loc = ("config", "layout")
+    raise fail(InvalidValue, loc, "not a layout of x", f"{first} or {last}", layout)
+
+
+def read_weight_layout(
+    layout: str | None, dims: int, channels_last: bool, canonical: str
+) -> tuple[int, ...]:
+    """The permutation that brings a weight to `canonical` ("OI" or "IO") followed by its taps."""
+    letters = canonical + SPATIAL[dims]
+    if layout is None:
+        layout = SPATIAL[dims] + "IO" if channels_last else letters
+    if sorted(layout) != sorted(letters):
+        loc: Loc = ("config", "weight_layout")
+        raise fail(InvalidValue, loc, "not a weight layout", f"an order of {letters}", layout)
+    return tuple(layout.index(letter) for letter in letters)
+
+
+def permuted(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape in another order of axes."""
+    return tuple(shape[axis] for axis in order)
+
+
+def inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    """The order that undoes `order`."""
+    return tuple(order.index(axis) for axis in range(len(order)))
+
+
+def channels_first(a: Array, channels_last: bool) -> Array:
+    """A view (N, C, *S) of an array in either layout."""
+    return np.moveaxis(a, -1, 1) if channels_last else a
+
+
+def sample_tail(channels: int, spatial: tuple[int, ...], channels_last: bool) -> tuple[int, ...]:
+    """A tensor's shape after N in its layout."""
+    return (*spatial, channels) if channels_last else (channels, *spatial)
+
+
+def split_tail(tail: tuple[int, ...], channels_last: bool) -> tuple[int, tuple[int, ...]]:
+    """Channels and spatial sizes of a tensor's shape after N."""
+    return (tail[-1], tail[:-1]) if channels_last else (tail[0], tail[1:])
+
+
+def spatial_axis(axis: int, channels_last: bool) -> int:
+    """Where the spatial axis `axis` stands in a tensor's shape."""
+    return axis + (1 if channels_last else 2)

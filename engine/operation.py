@@ -1,0 +1,159 @@
+"""What an operation is: a bundle of a config, rules about shapes, and two functions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import EmptyOutput, Loc, MissingField, ShapeMismatch, fail
+from engine.layouts import spatial_axis
+from engine.options import Schema, config_schema, read_config
+from engine.plans import ACTIONS, Action, Plan
+
+Array = NDArray[Any]
+Tails = Mapping[str, tuple[int, ...]]
+"""Shapes by tensor name, for per-sample tensors without N."""
+
+
+class Operation(ABC):
+    """One layer: its config, its tensors, its plan, forward and backward.
+
+    Class attributes:
+        name: as in the URL.
+        summary: one line.
+        config: the config dataclass.
+        forward_inputs, backward_inputs: tensor names, True where required.
+        examples: small configs with shapes, for documentation and smoke tests.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    config: ClassVar[type[Any]]
+    forward_inputs: ClassVar[Mapping[str, bool]]
+    backward_inputs: ClassVar[Mapping[str, bool]]
+    algorithms: ClassVar[tuple[str, ...]] = ("direct",)
+    examples: ClassVar[tuple[Mapping[str, Any], ...]]
+
+    def inputs(self, action: Action) -> Mapping[str, bool]:
+        """Tensor names of an action, True where required."""
+        return self.forward_inputs if action == "forward" else self.backward_inputs
+
+    def read_config(self, config: object, dims: int) -> Any:
+        """The config, read and checked."""
+        return read_config(self.config, config, dims)
+
+    def schema(self) -> Schema:
+        """The JSON Schema of the config."""
+        return config_schema(self.config)
+
+    def ranks(self) -> tuple[int, int]:
+        """The smallest and the largest rank of x."""
+        return 3, 5
+
+    def leading(self, given: Mapping[str, tuple[int, ...]], config: object) -> str:  # noqa: ARG002
+        """The given tensor that tells the dimensions and the number of samples."""
+        return "x"
+
+    def check_samples(self, config: Any, samples: int) -> None:  # noqa: B027
+        """Check what the config says of the number of samples, which is no part of the plan."""
+
+    @abstractmethod
+    def plan(self, config: Any, tails: Tails, dtype: str) -> Plan:
+        """Resolve the layer; raises an InvalidRequest for what does not fit together."""
+
+    def forward_outputs(self, plan: Plan) -> tuple[str, ...]:  # noqa: ARG002
+        """What forward answers with."""
+        return ("y",)
+
+    def outputs(self) -> tuple[str, ...]:
+        """All that forward may answer with."""
+        return ("y",)
+
+    def gradients(self, given: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
+        """The gradients that backward gives by default, from the names of the given tensors."""
+        return ("dx",)
+
+    def wantable(self, given: Sequence[str]) -> tuple[str, ...]:
+        """Everything that `wants` may name, given these tensors."""
+        return (*(("y",) if "x" in given else ()), *self.gradients(given))
+
+    def check(self, plan: Plan, tensors: Mapping[str, Array]) -> None:  # noqa: B027
+        """Check what only the data can tell; raises InvalidIndices."""
+
+    @abstractmethod
+    def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
+        """Write the outputs; arrays are in the compute dtype and in their own layout."""
+
+    @abstractmethod
+    def backward(
+        self,
+        plan: Plan,
+        given: Mapping[str, Array],
+        rows: Sequence[int],
+        out: Mapping[str, Array],
+    ) -> None:
+        """Write the gradients asked for; `rows` are the samples of each request."""
+
+
+TENSORS = {
+    "x": "Input, in `layout`.",
+    "weight": "Filters, in `weight_layout`.",
+    "bias": "One value per output channel.",
+    "indices": "Flat row-major position of each maximum in its unpadded spatial plane; -1 for none.",
+    "dy": "Gradient of the loss with respect to y.",
+    "y": "Output, in `layout`.",
+    "dx": "Gradient of the loss with respect to x.",
+    "dweight": "Gradient of the loss with respect to weight.",
+    "dbias": "Gradient of the loss with respect to bias.",
+}
+
+
+def describe_tensors(operation: Operation) -> dict[str, dict[str, str]]:
+    """Each tensor's meaning and its part in each action: required, optional or output."""
+    found: dict[str, dict[str, str]] = {}
+    for action in ACTIONS:
+        inputs = operation.inputs(action)
+        parts = {name: "required" if needed else "optional" for name, needed in inputs.items()}
+        names = operation.outputs() if action == "forward" else operation.wantable(tuple(inputs))
+        parts.update(dict.fromkeys(names, "output"))
+        for name, part in parts.items():
+            found.setdefault(name, {"description": TENSORS[name]})[action] = part
+    return found
+
+
+def require_tail(tails: Tails, name: str) -> tuple[int, ...]:
+    """The shape of a tensor that the plan cannot do without."""
+    if name not in tails:
+        raise fail(MissingField, (name,), "required", f"the shape of {name}", None)
+    return tails[name]
+
+
+def require_output(
+    out: Sequence[int], sizes: Sequence[int], needed: Sequence[int], channels_last: bool
+) -> None:
+    """Raise EmptyOutput for the first axis on which no window fits."""
+    for axis, count in enumerate(out):
+        if count < 1:
+            loc: Loc = ("x", "shape", spatial_axis(axis, channels_last))
+            raise fail(
+                EmptyOutput,
+                loc,
+                "the output would be empty: no window fits along this axis",
+                f"at least {needed[axis]}",
+                sizes[axis],
+            )
+
+
+def require_shape(name: str, got: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    """Raise ShapeMismatch unless the shapes are equal."""
+    if got != expected:
+        raise fail(ShapeMismatch, (name, "shape"), "wrong shape", str(list(expected)), list(got))
+
+
+def as_compute(a: Array, dtype: str) -> Array:
+    """The array in the compute dtype; itself where it has it already."""
+    return a if a.dtype == dtype else a.astype(np.dtype(dtype))

@@ -1,0 +1,81 @@
+"""Elementwise activations as a layer of their own; the formulas are in `kernels/activations.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.activation_option import ActivationKind, activation_schemas
+from engine.errors import InvalidValue, fail
+from engine.kernels.activations import Activation, activate, activate_backward
+from engine.operation import Operation, Tails, require_tail
+from engine.options import Schema
+from engine.plans import Plan
+
+Array = NDArray[Any]
+
+
+class ActivationOperation(Operation):
+    """See the module."""
+
+    name = "activation"
+    summary = "An elementwise activation, by name."
+    config = Activation
+    forward_inputs: ClassVar[Mapping[str, bool]] = {"x": True}
+    backward_inputs: ClassVar[Mapping[str, bool]] = {"x": True, "dy": True}
+    examples = (
+        {"config": {"name": "relu"}, "shapes": {"x": [1, 2, 4, 4]}},
+        {"config": {"name": "elu", "alpha": 0.5}, "shapes": {"x": [2, 3, 5]}},
+    )
+
+    def read_config(self, config: object, dims: int) -> Activation:
+        values = {} if config is None else config
+        if not isinstance(values, Mapping):
+            got = type(values).__name__
+            raise fail(InvalidValue, ("config",), "not a map", "a map of fields", got)
+        return ActivationKind().read_map(values, ("config",), dims)
+
+    def schema(self) -> Schema:
+        return {"type": "object", "required": ["name"], "oneOf": activation_schemas()}
+
+    def ranks(self) -> tuple[int, int]:
+        return 1, 8
+
+    def plan(self, config: Activation, tails: Tails, dtype: str) -> Plan:
+        x = require_tail(tails, "x")
+        dims = max(len(x) - 1, 0)
+        count = prod(x)
+        return Plan(
+            operation=self.name,
+            config=config,
+            dtype=dtype,
+            tails=(("x", x), ("y", x), ("dx", x), ("dy", x)),
+            padding=((0, 0),) * dims,
+            receptive_field=(1,) * dims,
+            flops=(count, count),
+            steps=1,
+            geometry=None,
+        )
+
+    def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
+        activate(plan.config, np.ascontiguousarray(given["x"]), out["y"])
+
+    def backward(
+        self,
+        plan: Plan,
+        given: Mapping[str, Array],
+        rows: Sequence[int],  # noqa: ARG002
+        out: Mapping[str, Array],
+    ) -> None:
+        if "y" in out:
+            self.forward(plan, given, out)
+        if "dx" in out:
+            x, dy = (np.ascontiguousarray(given[name]) for name in ("x", "dy"))
+            activate_backward(plan.config, x, dy, out["dx"])
+
+
+OPERATION = ActivationOperation()

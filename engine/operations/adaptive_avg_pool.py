@@ -1,0 +1,66 @@
+"""Adaptive average pooling: the mean over windows [floor(i·n/m), ceil((i+1)·n/m)).
+
+As PyTorch's AdaptiveAvgPool1d to 3d; `output_size` 1 is global average pooling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.averaging import average, average_backward
+from engine.geometry import Adaptive, Tile
+from engine.kernels.windows import bounds
+from engine.plans import Plan
+from engine.pool import AdaptiveConfig, Pool, adaptive_windows
+
+Array = NDArray[Any]
+
+
+class AdaptiveAvgPool(Pool):
+    """See the module."""
+
+    name = "adaptive_avg_pool"
+    summary = "Mean over windows chosen so that the output has a given size."
+    config = AdaptiveConfig
+    examples = ({"config": {"output_size": 1}, "shapes": {"x": [1, 3, 7, 7]}},)
+
+    def windows(
+        self,
+        config: AdaptiveConfig,
+        sizes: Sequence[int],
+        channels_last: bool,  # noqa: ARG002
+    ) -> tuple[Adaptive, ...]:
+        return adaptive_windows(config, sizes)
+
+    def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
+        average(plan.geometry, lambda tile: divisor(plan, tile), given["x"], out["y"])
+
+    def backward(
+        self,
+        plan: Plan,
+        given: Mapping[str, Array],
+        rows: Sequence[int],  # noqa: ARG002
+        out: Mapping[str, Array],
+    ) -> None:
+        if "y" in out:
+            self.forward(plan, given, out)
+        if "dx" in out:
+            average_backward(
+                plan.geometry, lambda tile: divisor(plan, tile), given["dy"], out["dx"]
+            )
+
+
+def divisor(plan: Plan, tile: Tile) -> Array:
+    """Members of each window of a tile, (*T)."""
+    count = np.array(1)
+    for axis, (lo, hi) in zip(plan.geometry.pooling.axes, tile, strict=True):
+        starts, stops = bounds(axis, lo, hi)
+        count = count[..., None] * (stops - starts)
+    return count
+
+
+OPERATION = AdaptiveAvgPool()

@@ -1,0 +1,83 @@
+"""Average pooling.
+
+    y[n, c, p] = (1 / d[p]) Σ_k x[n, c, p·stride + k·dilation − low]
+
+d counts the window's members, with or without padding, or is fixed. As PyTorch's AvgPool1d to 3d and
+ONNX's AveragePool; what ceil mode adds beyond the padded input counts nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.averaging import average, average_backward
+from engine.geometry import Axis, Tile
+from engine.kernels.pooling import taps_between
+from engine.options import Flag, Integer, option
+from engine.plans import Plan
+from engine.pool import Pool, WindowConfig
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class AvgPoolConfig(WindowConfig):
+    """The fields of avg_pool."""
+
+    count_include_pad: bool = option(Flag(), "True counts padding as members of a window.", True)
+    divisor_override: int | None = option(
+        Integer(1), "Divide by this instead of the number of members.", None
+    )
+
+
+class AvgPool(Pool):
+    """See the module."""
+
+    name = "avg_pool"
+    summary = "Mean over sliding windows."
+    config = AvgPoolConfig
+    examples = (
+        {"config": {"kernel": 2}, "shapes": {"x": [1, 2, 6, 6]}},
+        {
+            "config": {"kernel": 3, "stride": 1, "padding": 1, "count_include_pad": False},
+            "shapes": {"x": [2, 3, 8]},
+        },
+    )
+
+    def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
+        average(plan.geometry, lambda tile: divisor(plan, tile), given["x"], out["y"])
+
+    def backward(
+        self,
+        plan: Plan,
+        given: Mapping[str, Array],
+        rows: Sequence[int],  # noqa: ARG002
+        out: Mapping[str, Array],
+    ) -> None:
+        if "y" in out:
+            self.forward(plan, given, out)
+        if "dx" in out:
+            average_backward(
+                plan.geometry, lambda tile: divisor(plan, tile), given["dy"], out["dx"]
+            )
+
+
+def divisor(plan: Plan, tile: Tile) -> Array:
+    """What the sums of a tile are divided by, broadcast to (*T); 1 where there is nothing to sum."""
+    if plan.config.divisor_override is not None:
+        return np.array(plan.config.divisor_override)
+    count = np.array(1)
+    for axis, (lo, hi) in zip(plan.geometry.pooling.axes, tile, strict=True):
+        assert isinstance(axis, Axis)
+        padded = plan.config.count_include_pad
+        first, end = (-axis.low, axis.size + axis.high) if padded else (0, axis.size)
+        count = count[..., None] * taps_between(axis, lo, hi, first, end)
+    return np.maximum(count, 1)
+
+
+OPERATION = AvgPool()

@@ -1,0 +1,123 @@
+"""Convolution as the field means it: cross-correlation of the input with a bank of filters.
+
+    y[n, o, p] = bias[o] + Σ_{c,k} weight[o, c, k] · x[n, c, p·stride + k·dilation − low]
+
+with c over the input channels of o's group. Formulas as in PyTorch's Conv1d to Conv3d and ONNX's Conv.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.convolution import (
+    Convolution,
+    ConvolutionConfig,
+    Geometry,
+    grouped,
+    require_groups,
+    resolve_padding,
+)
+from engine.errors import InvalidValue, ShapeMismatch, fail
+from engine.geometry import Axis, strided_out
+from engine.kernels.correlation import (
+    Correlation,
+    correlate,
+    correlate_input,
+    correlate_weight,
+)
+from engine.layouts import sample_tail
+from engine.operation import Tails, require_output
+from engine.options import Choice, option
+from engine.plans import Plan, compute_dtype
+
+Array = NDArray[Any]
+
+MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+@dataclass(frozen=True)
+class ConvConfig(ConvolutionConfig):
+    """The fields of conv."""
+
+    padding_mode: str = option(Choice(MODES), "What stands in the padding.", "zeros")
+
+
+class Conv(Convolution):
+    """See the module."""
+
+    name = "conv"
+    summary = "Convolution (cross-correlation), with groups, dilation and a fused activation."
+    config = ConvConfig
+    canonical = "OI"
+    examples = (
+        {"config": {"padding": 1}, "shapes": {"x": [1, 3, 8, 8], "weight": [4, 3, 3, 3]}},
+        {
+            "config": {"stride": 2, "groups": 2, "activation": "relu"},
+            "shapes": {"x": [2, 4, 9], "weight": [6, 2, 3], "bias": [6]},
+        },
+    )
+
+    def plan(self, config: ConvConfig, tails: Tails, dtype: str) -> Plan:
+        reading = self.reading(config, tails)
+        channel_axis = -1 if reading.channels_last else 1
+        require_groups(reading.channels, config.groups, "x", channel_axis)
+        require_groups(reading.outer, config.groups, "weight", reading.order[0])
+        expected = reading.channels // config.groups
+        if reading.inner != expected:
+            loc = ("weight", "shape", reading.order[1])
+            msg = "input channels per group do not fit x"
+            raise fail(ShapeMismatch, loc, msg, str(expected), reading.inner)
+        axes = tuple(
+            self._axis(config, reading.sizes, reading.kernel, i) for i in range(len(reading.sizes))
+        )
+        positions = tuple(axis.out for axis in axes)
+        needed = [axis.extent - axis.low - axis.high for axis in axes]
+        require_output(positions, reading.sizes, needed, reading.channels_last)
+        correlation = Correlation(
+            axes=axes,
+            groups=config.groups,
+            channels=reading.inner,
+            outputs=reading.outer // config.groups,
+            mode=config.padding_mode,
+            itemsize=np.dtype(compute_dtype(dtype)).itemsize,
+        )
+        y = sample_tail(reading.outer, positions, reading.channels_last)
+        return self.planned(config, tails, dtype, reading, y, reading.outer, correlation)
+
+    @staticmethod
+    def _axis(config: ConvConfig, sizes: Sequence[int], kernel: Sequence[int], axis: int) -> Axis:
+        size, stride, dilation = sizes[axis], config.stride[axis], config.dilation[axis]
+        extent = dilation * (kernel[axis] - 1) + 1
+        low, high = resolve_padding(config.padding, axis, len(sizes), size, extent, stride)
+        most = {"reflect": size - 1, "circular": size}.get(config.padding_mode)
+        if most is not None and max(low, high) > most:
+            loc = ("config", "padding")
+            msg = f"{config.padding_mode} padding is larger than the input allows"
+            raise fail(InvalidValue, loc, msg, f"at most {most} on axis {axis}", max(low, high))
+        out = strided_out(size, extent, stride, low, high)
+        return Axis(size, kernel[axis], stride, dilation, low, high, out)
+
+    def apply(self, geometry: Geometry, x: Array, w: Array, bias: Array | None, y: Array) -> None:
+        c = geometry.correlation
+        split = None if bias is None else bias.reshape(c.groups, c.outputs)
+        correlate(c, grouped(x, c.groups), w, split, grouped(y, c.groups))
+
+    def apply_input(self, geometry: Geometry, dy: Array, w: Array, dx: Array) -> None:
+        c = geometry.correlation
+        correlate_input(c, grouped(dy, c.groups), w, grouped(dx, c.groups))
+
+    def apply_weight(
+        self, geometry: Geometry, x: Array, dy: Array, rows: Sequence[int], dw: Array
+    ) -> None:
+        c = geometry.correlation
+        correlate_weight(
+            c, grouped(x, c.groups), grouped(dy, c.groups), rows, grouped(dw, c.groups)
+        )
+
+
+OPERATION = Conv()

@@ -1,0 +1,142 @@
+"""Transposed convolution: the exact adjoint in x of the convolution with the same config.
+
+    y[n, o, i·stride + k·dilation − low] += x[n, c, i] · weight[c, o, k]
+
+Formulas as in PyTorch's ConvTranspose1d to 3d and ONNX's ConvTranspose. Named paddings are those of the
+convolution it is the adjoint of; `same` gives output = input × stride.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.convolution import (
+    Convolution,
+    ConvolutionConfig,
+    Geometry,
+    Reading,
+    grouped,
+    require_groups,
+    resolve_padding,
+)
+from engine.errors import InvalidValue, ShapeMismatch, fail
+from engine.geometry import Axis
+from engine.kernels.correlation import (
+    Correlation,
+    correlate,
+    correlate_input,
+    correlate_weight,
+)
+from engine.layouts import sample_tail
+from engine.operation import Tails, require_output
+from engine.options import PerAxis, option
+from engine.plans import Plan, compute_dtype
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ConvTransposeConfig(ConvolutionConfig):
+    """The fields of conv_transpose."""
+
+    output_padding: tuple[int, ...] = option(
+        PerAxis(0), "Extra outputs at the high end; less than max(stride, dilation).", 0
+    )
+    output_size: tuple[int, ...] | None = option(
+        PerAxis(1), "Spatial size of y, which settles output_padding.", None
+    )
+
+
+class ConvTranspose(Convolution):
+    """See the module."""
+
+    name = "conv_transpose"
+    summary = "Transposed convolution, the adjoint of conv in x."
+    config = ConvTransposeConfig
+    canonical = "IO"
+    examples = (
+        {
+            "config": {"stride": 2, "padding": 1},
+            "shapes": {"x": [1, 4, 5, 5], "weight": [4, 3, 4, 4], "bias": [3]},
+        },
+    )
+
+    def plan(self, config: ConvTransposeConfig, tails: Tails, dtype: str) -> Plan:
+        reading = self.reading(config, tails)
+        require_groups(reading.channels, config.groups, "x", -1 if reading.channels_last else 1)
+        if reading.outer != reading.channels:
+            loc = ("weight", "shape", reading.order[0])
+            msg = "input channels do not fit x"
+            raise fail(ShapeMismatch, loc, msg, str(reading.channels), reading.outer)
+        axes = tuple(self._axis(config, reading, i) for i in range(len(reading.sizes)))
+        positions = tuple(axis.size for axis in axes)
+        needed = [
+            reading.sizes[i] + -(-(1 - n) // config.stride[i]) for i, n in enumerate(positions)
+        ]
+        require_output(positions, reading.sizes, needed, reading.channels_last)
+        # The convolution whose adjoint this is: it reads y and gives x.
+        correlation = Correlation(
+            axes=axes,
+            groups=config.groups,
+            channels=reading.inner,
+            outputs=reading.channels // config.groups,
+            mode="zeros",
+            itemsize=np.dtype(compute_dtype(dtype)).itemsize,
+        )
+        outputs = reading.inner * config.groups
+        y = sample_tail(outputs, positions, reading.channels_last)
+        return self.planned(config, tails, dtype, reading, y, outputs, correlation)
+
+    def _axis(self, config: ConvTransposeConfig, reading: Reading, axis: int) -> Axis:
+        count, kernel = reading.sizes[axis], reading.kernel[axis]
+        stride, dilation = config.stride[axis], config.dilation[axis]
+        extent = dilation * (kernel - 1) + 1
+        extra, limit = config.output_padding[axis], max(stride, dilation)
+        if extra >= limit:
+            loc = ("config", "output_padding")
+            raise fail(InvalidValue, loc, "too large", f"less than {limit} on axis {axis}", extra)
+        reach = (count - 1) * stride + extent
+        wanted = None if config.output_size is None else config.output_size[axis]
+        if config.padding in ("same", "same_lower"):
+            size = count * stride if wanted is None else wanted
+            total = max(reach + extra - size, 0)
+            small = total // 2
+            low, high = (total - small, small) if config.padding == "same_lower" else (
+                small, total - small
+            )  # fmt: skip
+        else:
+            dims = len(reading.sizes)
+            low, high = resolve_padding(config.padding, axis, dims, count, extent, stride)
+            size = reach - low - high + extra if wanted is None else wanted
+        if wanted is not None and not 0 <= wanted - (reach - low - high) < limit:
+            smallest = reach - low - high
+            loc = ("config", "output_size")
+            expected = f"{smallest} to {smallest + limit - 1} on axis {axis}"
+            raise fail(InvalidValue, loc, "not reachable with this input", expected, wanted)
+        return Axis(size, kernel, stride, dilation, low, high, count)
+
+    def apply(self, geometry: Geometry, x: Array, w: Array, bias: Array | None, y: Array) -> None:
+        c = geometry.correlation
+        correlate_input(c, grouped(x, c.groups), w, grouped(y, c.groups))
+        if bias is not None:
+            y += bias.reshape(-1, *(1,) * len(c.axes))
+
+    def apply_input(self, geometry: Geometry, dy: Array, w: Array, dx: Array) -> None:
+        c = geometry.correlation
+        correlate(c, grouped(dy, c.groups), w, None, grouped(dx, c.groups))
+
+    def apply_weight(
+        self, geometry: Geometry, x: Array, dy: Array, rows: Sequence[int], dw: Array
+    ) -> None:
+        c = geometry.correlation
+        correlate_weight(
+            c, grouped(dy, c.groups), grouped(x, c.groups), rows, grouped(dw, c.groups)
+        )
+
+
+OPERATION = ConvTranspose()

@@ -1,0 +1,104 @@
+"""Power-average pooling: the p-norm of each window.
+
+    y = (Σ |x|^p)^(1/p)        dx = dy · sign(x) · (|x| / y)^(p−1), and 0 where y is 0
+
+As ONNX's LpPool. p = 1 is the sum of magnitudes; the larger p, the closer to the maximum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernels.pooling import for_each_plane, slices, spread, tile_sum
+from engine.layouts import channels_first
+from engine.options import Number, option
+from engine.plans import Plan
+from engine.pool import Pool, WindowConfig
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class LpPoolConfig(WindowConfig):
+    """The fields of lp_pool."""
+
+    p: float = option(Number(positive=True), "The norm's exponent.", 2.0)
+
+
+class LpPool(Pool):
+    """See the module."""
+
+    name = "lp_pool"
+    summary = "p-norm over sliding windows."
+    config = LpPoolConfig
+    examples = ({"config": {"kernel": 2, "p": 2}, "shapes": {"x": [1, 2, 6, 6]}},)
+
+    def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
+        pooling, last = plan.geometry.pooling, plan.geometry.channels_last
+        x, y = channels_first(given["x"], last), channels_first(out["y"], last)
+
+        def planes(n: slice, c: slice) -> None:
+            for tile in pooling.tiles():
+                powers = tile_sum(pooling, x[n, c], tile, lambda v: _power(v, plan.config.p))
+                y[(n, c, *slices(tile))] = _root(powers, plan.config.p)
+
+        for_each_plane(pooling, x.shape[0], planes)
+
+    def backward(
+        self,
+        plan: Plan,
+        given: Mapping[str, Array],
+        rows: Sequence[int],  # noqa: ARG002
+        out: Mapping[str, Array],
+    ) -> None:
+        if "y" in out:
+            self.forward(plan, given, out)
+        if "dx" not in out:
+            return
+        pooling, last = plan.geometry.pooling, plan.geometry.channels_last
+        x, dy, dx = (channels_first(a, last) for a in (given["x"], given["dy"], out["dx"]))
+        p = plan.config.p
+
+        def planes(n: slice, c: slice) -> None:
+            dx[n, c] = 0
+            for tile in pooling.tiles():
+                powers = tile_sum(pooling, x[n, c], tile, lambda v: _power(v, p))
+                y = _root(powers, p)
+                g = np.where(y == 0, 0, dy[(n, c, *slices(tile))] * _contiguous_power(y, 1 - p))
+                spread(pooling, g, tile, dx[n, c])
+            for sample, target in zip(x[n, c], dx[n, c], strict=True):
+                target *= _slope(sample, p)
+
+        for_each_plane(pooling, x.shape[0], planes)
+
+
+def _contiguous_power(a: Array, exponent: float) -> Array:
+    # Contiguous, so that every element takes NumPy's vector loop and rounds alike.
+    return np.power(np.ascontiguousarray(a), np.asarray(exponent, a.dtype))
+
+
+def _power(x: Array, p: float) -> Array:
+    if p == 2:
+        return x * x
+    return np.abs(x) if p == 1 else _contiguous_power(np.abs(x), p)
+
+
+def _root(powers: Array, p: float) -> Array:
+    if p == 2:
+        return np.sqrt(powers)
+    return powers if p == 1 else _contiguous_power(powers, 1 / p)
+
+
+def _slope(x: Array, p: float) -> Array:
+    """sign(x) · |x|^(p−1), and 0 at 0 for every p."""
+    if p == 2:
+        return x
+    return np.sign(x) * _contiguous_power(np.where(x == 0, 1, np.abs(x)), p - 1)
+
+
+OPERATION = LpPool()

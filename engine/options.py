@@ -1,0 +1,285 @@
+"""Config fields: what each accepts, how it is read, and the JSON Schema that says so.
+
+An operation's config is a frozen dataclass whose fields are made with `option(...)`. Every kind of
+field is one small class with `read` (a plain value to the field's value, or InvalidValue with the
+field's path) and `schema`. Booleans are never integers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from engine.errors import EngineError, InvalidValue, Loc, MissingField, UnknownField, fail, merged
+
+LARGEST = 2**31 - 1
+"""The largest integer that a config field accepts."""
+
+Schema = dict[str, Any]
+
+
+class Kind(Protocol):
+    """How one kind of field is read and described."""
+
+    def read(self, value: object, loc: Loc, dims: int) -> Any:
+        """Turn a plain value into the field's value for `dims` spatial dimensions."""
+
+    def schema(self) -> Schema:
+        """The JSON Schema of the plain value."""
+
+
+def read_integer(value: object, loc: Loc, minimum: int) -> int:
+    """Read one bounded integer."""
+    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= LARGEST:
+        expected = f"an integer from {minimum} to {LARGEST}"
+        raise fail(InvalidValue, loc, "not an acceptable integer", expected, value)
+    return value
+
+
+@dataclass(frozen=True)
+class PerAxis:
+    """One integer for all spatial axes, or a list of one for each; `hole` also takes null."""
+
+    minimum: int
+    hole: bool = False
+
+    def read(self, value: object, loc: Loc, dims: int) -> tuple[int | None, ...]:
+        if isinstance(value, list | tuple):
+            if len(value) != dims:
+                expected = f"{dims} entries, one per spatial axis, or one integer"
+                raise fail(InvalidValue, loc, "wrong number of entries", expected, len(value))
+            return tuple(self._one(entry, (*loc, axis)) for axis, entry in enumerate(value))
+        return (self._one(value, loc),) * dims
+
+    def _one(self, value: object, loc: Loc) -> int | None:
+        return None if value is None and self.hole else read_integer(value, loc, self.minimum)
+
+    def schema(self) -> Schema:
+        one: Schema = {"type": "integer", "minimum": self.minimum, "maximum": LARGEST}
+        entry = {"anyOf": [one, {"type": "null"}]} if self.hole else one
+        many = {"type": "array", "items": entry, "minItems": 1, "maxItems": 3}
+        return {"anyOf": [one, many, *([{"type": "null"}] if self.hole else [])]}
+
+
+Pads = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Padding:
+    """A name, an integer, one integer per spatial axis, or a [low, high] pair per axis."""
+
+    names: tuple[str, ...]
+
+    def read(self, value: object, loc: Loc, dims: int) -> str | Pads:
+        if isinstance(value, str):
+            if value not in self.names:
+                expected = f"one of {', '.join(self.names)}, or integers"
+                raise fail(InvalidValue, loc, "unknown padding", expected, value)
+            return value
+        if not isinstance(value, list | tuple):
+            return ((read_integer(value, loc, 0),) * 2,) * dims
+        if len(value) != dims:
+            expected = f"{dims} entries, one per spatial axis"
+            raise fail(InvalidValue, loc, "wrong number of entries", expected, len(value))
+        return tuple(_pair(entry, (*loc, axis)) for axis, entry in enumerate(value))
+
+    def schema(self) -> Schema:
+        one: Schema = {"type": "integer", "minimum": 0, "maximum": LARGEST}
+        pair = {"type": "array", "items": one, "minItems": 2, "maxItems": 2}
+        many = {"type": "array", "items": {"anyOf": [one, pair]}, "minItems": 1, "maxItems": 3}
+        return {"anyOf": [one, many, {"enum": list(self.names)}]}
+
+
+def _pair(value: object, loc: Loc) -> tuple[int, int]:
+    if not isinstance(value, list | tuple):
+        both = read_integer(value, loc, 0)
+        return both, both
+    if len(value) != 2:
+        raise fail(InvalidValue, loc, "not a pair", "[low, high]", len(value))
+    return read_integer(value[0], (*loc, 0), 0), read_integer(value[1], (*loc, 1), 0)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One name out of a list."""
+
+    names: tuple[str, ...]
+
+    def read(self, value: object, loc: Loc, dims: int) -> str:  # noqa: ARG002
+        if not isinstance(value, str) or value not in self.names:
+            raise fail(InvalidValue, loc, "unknown name", f"one of {', '.join(self.names)}", value)
+        return value
+
+    def schema(self) -> Schema:
+        return {"enum": list(self.names)}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or false."""
+
+    def read(self, value: object, loc: Loc, dims: int) -> bool:  # noqa: ARG002
+        if not isinstance(value, bool):
+            raise fail(InvalidValue, loc, "not a boolean", "true or false", value)
+        return value
+
+    def schema(self) -> Schema:
+        return {"type": "boolean"}
+
+
+@dataclass(frozen=True)
+class Integer:
+    """One integer of at least `minimum`."""
+
+    minimum: int
+
+    def read(self, value: object, loc: Loc, dims: int) -> int:  # noqa: ARG002
+        return read_integer(value, loc, self.minimum)
+
+    def schema(self) -> Schema:
+        return {"type": "integer", "minimum": self.minimum, "maximum": LARGEST}
+
+
+@dataclass(frozen=True)
+class Number:
+    """One finite number, above zero where `positive`."""
+
+    positive: bool = False
+
+    def read(self, value: object, loc: Loc, dims: int) -> float:  # noqa: ARG002
+        number = math.nan
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            try:
+                number = float(value)
+            except OverflowError:
+                number = math.inf
+        if not math.isfinite(number) or (self.positive and number <= 0):
+            expected = "a finite number above 0" if self.positive else "a finite number"
+            raise fail(InvalidValue, loc, "not an acceptable number", expected, value)
+        return number
+
+    def schema(self) -> Schema:
+        return {"type": "number", **({"exclusiveMinimum": 0} if self.positive else {})}
+
+
+@dataclass(frozen=True)
+class Letters:
+    """A layout: its letters are checked against the dimensions when the plan is made."""
+
+    examples: tuple[str, ...]
+
+    def read(self, value: object, loc: Loc, dims: int) -> str:  # noqa: ARG002
+        if not isinstance(value, str):
+            raise fail(InvalidValue, loc, "not a layout", f"for example {self.examples[0]}", value)
+        return value
+
+    def schema(self) -> Schema:
+        return {"type": "string", "examples": list(self.examples)}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The whole shape of a tensor, samples included."""
+
+    def read(self, value: object, loc: Loc, dims: int) -> tuple[int, ...]:  # noqa: ARG002
+        if not isinstance(value, list | tuple) or not 3 <= len(value) <= 5:
+            raise fail(InvalidValue, loc, "not a shape", "a list of 3 to 5 integers", value)
+        return tuple(read_integer(entry, (*loc, axis), 0) for axis, entry in enumerate(value))
+
+    def schema(self) -> Schema:
+        one = {"type": "integer", "minimum": 0, "maximum": LARGEST}
+        return {"type": "array", "items": one, "minItems": 3, "maxItems": 5}
+
+
+@dataclass(frozen=True)
+class Option:
+    """A config field: its kind, its one-line description, and whether null stands for 'not given'."""
+
+    kind: Kind
+    help: str
+    required: bool
+    nullable: bool
+    default: Any
+
+    def read(self, value: object, loc: Loc, dims: int) -> Any:
+        """Read a plain value; null stands for a default of None."""
+        if value is None and self.nullable:
+            return None
+        return self.kind.read(value, loc, dims)
+
+    def schema(self) -> Schema:
+        """The field's JSON Schema with description and default."""
+        schema = self.kind.schema()
+        if self.nullable and not self.required:
+            schema = {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
+        schema["description"] = self.help
+        if not self.required:
+            schema["default"] = self.default
+        return schema
+
+
+_REQUIRED: Any = object()
+
+
+def option(kind: Kind, help: str, default: Any = _REQUIRED) -> Any:  # noqa: A002
+    """Declare a config field; without a default it is required. A default of None accepts null."""
+    entry = Option(
+        kind=kind,
+        help=help,
+        required=default is _REQUIRED,
+        nullable=default is None,
+        default=None if default is _REQUIRED else default,
+    )
+    return dataclasses.field(metadata={"option": entry})
+
+
+def options(config: type[Any]) -> dict[str, Option]:
+    """The options of a config dataclass, by field name."""
+    return {field.name: field.metadata["option"] for field in dataclasses.fields(config)}
+
+
+C = TypeVar("C")
+
+
+def read_config(kind: type[C], values: object, dims: int, loc: Loc = ("config",)) -> C:
+    """Read a plain mapping into a config dataclass, reporting every field that is wrong at once.
+
+    Raises:
+        InvalidValue, UnknownField, MissingField: by kind of mistake; InvalidRequest where mixed.
+    """
+    if values is None:
+        values = {}
+    if not isinstance(values, Mapping):
+        raise fail(InvalidValue, loc, "not a map", "a map of fields", type(values).__name__)
+    table = options(kind)
+    errors: list[EngineError] = [
+        fail(UnknownField, (*loc, str(name)), "no such field", f"one of {', '.join(table)}", name)
+        for name in values
+        if name not in table
+    ]
+    known: dict[str, Any] = {}
+    for name, entry in table.items():
+        value = values.get(name, entry.default)
+        try:
+            if name not in values and entry.required:
+                raise fail(MissingField, (*loc, name), "required", entry.help, None)
+            known[name] = entry.read(value, (*loc, name), dims)
+        except EngineError as error:
+            errors.append(error)
+    if errors:
+        raise merged(errors)
+    return kind(**known)
+
+
+def config_schema(kind: type[Any]) -> Schema:
+    """The JSON Schema of a whole config."""
+    table = options(kind)
+    return {
+        "type": "object",
+        "properties": {name: entry.schema() for name, entry in table.items()},
+        "required": [name for name, entry in table.items() if entry.required],
+        "additionalProperties": False,
+    }

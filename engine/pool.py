@@ -1,0 +1,141 @@
+"""What the pools share: how their windows are resolved from the config and the input's shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from engine.geometry import Adaptive, Axis, same_padding, strided_out
+from engine.kernels.pooling import Pooling
+from engine.layouts import read_layout, sample_tail, split_tail
+from engine.operation import Operation, Tails, require_output, require_tail
+from engine.options import Flag, Letters, Padding, Pads, PerAxis, option
+from engine.plans import Plan
+
+POOL_PADDINGS = ("valid", "same", "same_lower")
+
+
+@dataclass(frozen=True)
+class LayoutConfig:
+    """The field that every pool has."""
+
+    layout: str | None = option(
+        Letters(("NCHW", "NHWC")), "Order of the axes of x, y and their gradients.", None
+    )
+
+
+@dataclass(frozen=True)
+class WindowConfig(LayoutConfig):
+    """The fields of pools with a fixed window."""
+
+    kernel: tuple[int, ...] = option(PerAxis(1), "Size of the window, per spatial axis.")
+    stride: tuple[int, ...] | None = option(
+        PerAxis(1), "Step between windows; by default the kernel's size.", None
+    )
+    padding: str | Pads = option(
+        Padding(POOL_PADDINGS),
+        "Padding: an integer, one per axis, a [low, high] pair per axis, or a name.",
+        0,
+    )
+    dilation: tuple[int, ...] = option(
+        PerAxis(1), "Step between the members of a window; 1 is none.", 1
+    )
+    ceil_mode: bool = option(
+        Flag(), "True rounds the output's size up: the last window may reach past the end.", False
+    )
+
+
+@dataclass(frozen=True)
+class AdaptiveConfig(LayoutConfig):
+    """The fields of adaptive pools."""
+
+    output_size: tuple[int | None, ...] = option(
+        PerAxis(1, hole=True), "Size of y per spatial axis; null keeps the input's. 1 is global."
+    )
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A pool resolved: its windows, and where the channels are."""
+
+    pooling: Pooling
+    channels_last: bool
+
+
+class Pool(Operation):
+    """The common part of the pools: everything but what happens in a window."""
+
+    forward_inputs: ClassVar[Mapping[str, bool]] = {"x": True}
+    backward_inputs: ClassVar[Mapping[str, bool]] = {"x": True, "dy": True}
+
+    def plan(self, config: Any, tails: Tails, dtype: str) -> Plan:
+        x = require_tail(tails, "x")
+        channels_last = read_layout(config.layout, len(x) - 1)
+        channels, sizes = split_tail(x, channels_last)
+        axes = self.windows(config, sizes, channels_last)
+        pooling = Pooling(axes, channels)
+        y = sample_tail(channels, pooling.positions, channels_last)
+        fixed = [axis for axis in axes if isinstance(axis, Axis)]
+        return Plan(
+            operation=self.name,
+            config=config,
+            dtype=dtype,
+            tails=(("x", x), ("dx", x), ("y", y), ("dy", y), ("indices", y)),
+            padding=tuple((axis.low, axis.high) for axis in fixed) or ((0, 0),) * len(axes),
+            receptive_field=tuple(axis.extent for axis in axes),
+            flops=(pooling.visits, pooling.visits),
+            steps=self.steps(config, pooling),
+            geometry=Geometry(pooling, channels_last),
+        )
+
+    def windows(
+        self, config: Any, sizes: Sequence[int], channels_last: bool
+    ) -> tuple[Axis | Adaptive, ...]:
+        """The windows along each spatial axis."""
+        return fixed_windows(config, sizes, channels_last)
+
+    def steps(self, config: Any, pooling: Pooling) -> int:  # noqa: ARG002
+        """Passes of the interpreter over one sample: one for every tap of a short window."""
+        return pooling.blocks * sum(axis.kernel for axis in pooling.axes if isinstance(axis, Axis))
+
+
+class _Fixed(Protocol):
+    @property
+    def kernel(self) -> tuple[int, ...]: ...
+    @property
+    def stride(self) -> tuple[int, ...] | None: ...
+    @property
+    def padding(self) -> str | Pads: ...
+    @property
+    def dilation(self) -> tuple[int, ...]: ...
+    @property
+    def ceil_mode(self) -> bool: ...
+
+
+def fixed_windows(config: _Fixed, sizes: Sequence[int], channels_last: bool) -> tuple[Axis, ...]:
+    """Windows of one size sliding along each axis; raises EmptyOutput."""
+    axes = []
+    for i, size in enumerate(sizes):
+        kernel, dilation = config.kernel[i], config.dilation[i]
+        stride = kernel if config.stride is None else config.stride[i]
+        extent = dilation * (kernel - 1) + 1
+        if config.padding == "valid":
+            low, high = 0, 0
+        elif isinstance(config.padding, str):
+            low, high = same_padding(size, extent, stride, config.padding == "same_lower")
+        else:
+            low, high = config.padding[i]
+        out = strided_out(size, extent, stride, low, high, config.ceil_mode)
+        axes.append(Axis(size, kernel, stride, dilation, low, high, out))
+    needed = [axis.extent - axis.low - axis.high for axis in axes]
+    require_output([axis.out for axis in axes], sizes, needed, channels_last)
+    return tuple(axes)
+
+
+def adaptive_windows(config: AdaptiveConfig, sizes: Sequence[int]) -> tuple[Adaptive, ...]:
+    """Windows that divide each axis as evenly as integers allow."""
+    return tuple(
+        Adaptive(size, size if out is None else out)
+        for size, out in zip(sizes, config.output_size, strict=True)
+    )

@@ -1,0 +1,184 @@
+"""Threads of our own over blocks of work, with BLAS held to one thread each.
+
+Blocks are fixed by the plan and write to disjoint places, so results do not depend on the number of
+threads. BLAS's own threads would: they split a product by how many they are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import Stopped
+
+PART_BYTES = 2 << 20
+"""One part of a thread's scratch; gathered patches, results and the other operand have one each."""
+
+SCRATCH_BYTES = 3 * PART_BYTES
+"""All scratch of one thread."""
+
+SMALL_FLOPS = 4_000_000
+"""Below this much work the hand-over to another thread costs more than it saves."""
+
+
+def usable_cpus() -> int:
+    """The CPUs that this process may be scheduled on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _State(threading.local):
+    scratch: NDArray[np.uint8] | None = None
+    stop: Callable[[], bool] | None = None
+
+
+_local = _State()
+_lock = threading.Lock()
+_threads = usable_cpus()
+_pool: ThreadPoolExecutor | None = None
+
+
+def set_threads(n: int) -> None:
+    """Use `n` threads for one computation; the default is every CPU this process may use."""
+    global _threads, _pool
+    if n < 1:
+        raise ValueError(f"the number of threads is at least 1, not {n}")
+    with _lock:
+        if n != _threads and _pool is not None:
+            _pool.shutdown(wait=True)
+            _pool = None
+        _threads = n
+
+
+def get_threads() -> int:
+    """The number of threads that one computation uses."""
+    return _threads
+
+
+def scratch(elements: int, dtype: np.dtype[Any], part: int = 0) -> NDArray[Any]:
+    """Part 0, 1 or 2 of this thread's scratch, as `elements` of `dtype`.
+
+    Blocks are planned to fit. A single window larger than a part gets memory of its own.
+    """
+    size = elements * dtype.itemsize
+    if size > PART_BYTES:
+        return np.empty(elements, dtype)
+    if _local.scratch is None:
+        _local.scratch = np.empty(SCRATCH_BYTES, np.uint8)
+    return _local.scratch[part * PART_BYTES : part * PART_BYTES + size].view(dtype)
+
+
+@contextmanager
+def stoppable(stop: Callable[[], bool] | None) -> Iterator[None]:
+    """Poll `stop` before every block of the computations inside."""
+    before, _local.stop = _local.stop, stop
+    try:
+        yield
+    finally:
+        _local.stop = before
+
+
+def check_stop() -> None:
+    """Raise Stopped if the caller asked for it."""
+    if _local.stop is not None and _local.stop():
+        raise Stopped
+
+
+def for_each(function: Callable[..., None], blocks: Iterable[tuple[Any, ...]], flops: int) -> None:
+    """Call `function(*block)` for every block, on several threads where the work is worth it."""
+    blocks = list(blocks)
+    if _threads == 1 or len(blocks) < 2 or flops < SMALL_FLOPS:
+        for block in blocks:
+            check_stop()
+            function(*block)
+        return
+    queue = iter(blocks)
+    stop = _local.stop
+
+    def work() -> None:
+        # NumPy's error state is a thread's own, so that of the caller has to be set again.
+        with stoppable(stop), np.errstate(all="ignore"):
+            while (block := _next(queue)) is not None:
+                check_stop()
+                function(*block)
+
+    helpers = [_executor().submit(work) for _ in range(min(_threads, len(blocks)) - 1)]
+    try:
+        work()
+    finally:
+        # A failure must not leave helpers writing into arrays that the caller gives up.
+        for _ in queue:
+            pass
+        failures = [helper.exception() for helper in helpers]
+    for failure in failures:
+        if failure is not None:
+            raise failure
+
+
+def _next(queue: Iterator[tuple[Any, ...]]) -> tuple[Any, ...] | None:
+    # A list's iterator hands out each item once, whichever thread asks.
+    return next(queue, None)
+
+
+def _executor() -> ThreadPoolExecutor:
+    global _pool
+    with _lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(_threads, thread_name_prefix="convoke-engine")
+        return _pool
+
+
+@cache
+def _blas() -> tuple[Callable[[int], None], Callable[[], int]] | None:
+    """The thread setter and getter of the BLAS inside NumPy's wheel, where they can be found."""
+    folder = Path(np.__file__).parent
+    libraries = [*folder.parent.glob("numpy.libs/*openblas*"), *folder.glob(".dylibs/*openblas*")]
+    for path in libraries:
+        library = ctypes.CDLL(str(path))
+        for prefix, suffix in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
+            try:
+                setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}")
+                getter = getattr(library, f"{prefix}openblas_get_num_threads{suffix}")
+            except AttributeError:
+                continue
+            return setter, getter
+    return None
+
+
+_depth = 0
+_outside = 1
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread; the setting of the program around us comes back at the end."""
+    global _depth, _outside
+    blas = _blas()
+    if blas is None:
+        yield
+        return
+    setter, getter = blas
+    with _lock:
+        if _depth == 0:
+            _outside = getter()
+            if _outside != 1:
+                setter(1)
+        _depth += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _depth -= 1
+            if _depth == 0 and _outside != 1:
+                setter(_outside)
