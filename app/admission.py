@@ -1,0 +1,158 @@
+"""What is let in: limits on the cost of one request, permits for all of them, and when to retry.
+
+Pure: times are seconds on any one clock, given by the caller.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.errors import LimitExceeded, QueueFull
+from engine.errors import Issue
+
+RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
+"""Bounds of `Retry-After`."""
+
+RATE_MEMORY_S = 10.0
+"""Time constant of the average over which the drain rate is measured."""
+
+
+class Cost(Protocol):
+    """What `Call.cost` tells of one request."""
+
+    @property
+    def flops(self) -> int: ...
+    @property
+    def input_bytes(self) -> int: ...
+    @property
+    def output_bytes(self) -> int: ...
+    @property
+    def workspace_bytes(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CostLimits:
+    """What one request may cost.
+
+    Attributes:
+        output_bytes: of all its outputs.
+        workspace_bytes: of what the computation needs besides inputs and outputs.
+        flops: floating-point operations, one multiply-add being 2.
+        tensor_bytes: of inputs and outputs together, which a worker holds at once.
+    """
+
+    output_bytes: int = 512 << 20
+    workspace_bytes: int = 1 << 30
+    flops: int = 10**12
+    tensor_bytes: int = 768 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """What may be accepted and not yet answered.
+
+    Attributes:
+        requests: how many.
+        nbytes: inputs and outputs together, in bytes.
+    """
+
+    requests: int = 1024
+    nbytes: int = 1 << 30
+
+
+def check_cost(cost: Cost, limits: CostLimits) -> None:
+    """Refuse a request that costs too much, before anything is allocated for it.
+
+    Raises:
+        LimitExceeded: with one issue for each limit that is exceeded.
+    """
+    table = (
+        ("output_bytes", "bytes of output", cost.output_bytes, limits.output_bytes),
+        ("workspace_bytes", "bytes of workspace", cost.workspace_bytes, limits.workspace_bytes),
+        ("flops", "floating-point operations", cost.flops, limits.flops),
+        (
+            "tensor_bytes",
+            "bytes of inputs and outputs together",
+            cost.input_bytes + cost.output_bytes,
+            limits.tensor_bytes,
+        ),
+    )
+    issues = [
+        Issue(("cost", name), f"too many {what}", f"at most {most} {what}", value)
+        for name, what, value, most in table
+        if value > most
+    ]
+    if issues:
+        raise LimitExceeded(issues=issues)
+
+
+class Admission:
+    """Permits for requests that are accepted and not yet answered, by count and bytes."""
+
+    def __init__(self, limits: QueueLimits) -> None:
+        self._limits = limits
+        self._rate = DrainRate()
+        self.requests = 0
+        self.nbytes = 0
+
+    def acquire(self, nbytes: int, now: float) -> None:
+        """Take a permit. Whatever was accepted singly by cost is let in when nothing else is.
+
+        Raises:
+            QueueFull: there is no room; says when there will be.
+        """
+        limits = self._limits
+        full = self.requests >= limits.requests or self.nbytes + nbytes > limits.nbytes
+        if full and self.requests:
+            self._rate.advance(now, busy=True)
+            after = self._rate.time_for(self.requests, self.nbytes)
+            raise QueueFull(
+                f"{self.requests} requests with {self.nbytes} bytes wait; the queue takes "
+                f"{limits.requests} requests and {limits.nbytes} bytes.",
+                retry_after=min(max(after, RETRY_MIN_S), RETRY_MAX_S),
+            )
+        self._rate.advance(now, busy=self.requests > 0)
+        self.requests += 1
+        self.nbytes += nbytes
+
+    def release(self, nbytes: int, now: float) -> None:
+        """Give a permit back: the request was answered or has gone."""
+        self._rate.advance(now, busy=True)
+        self._rate.drained(nbytes)
+        self.requests -= 1
+        self.nbytes -= nbytes
+
+
+class DrainRate:
+    """Requests and bytes that leave per second of work: an exponentially weighted average."""
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+        self._busy_s = 0.0
+        self._requests = 0.0
+        self._nbytes = 0.0
+
+    def advance(self, now: float, *, busy: bool) -> None:
+        """Let time pass; time without work says nothing about the rate and is left out."""
+        if self._last is not None and busy:
+            # Each sum is the integral of its rate, weighted by exp(-age / RATE_MEMORY_S).
+            decay = math.exp(-max(now - self._last, 0.0) / RATE_MEMORY_S)
+            self._busy_s = self._busy_s * decay + RATE_MEMORY_S * (1 - decay)
+            self._requests *= decay
+            self._nbytes *= decay
+        self._last = now
+
+    def drained(self, nbytes: int) -> None:
+        """Count one request that has left."""
+        self._requests += 1
+        self._nbytes += nbytes
+
+    def time_for(self, requests: int, nbytes: int) -> float:
+        """Seconds in which so much will have left; 0 where nothing was measured yet."""
+        if not self._requests:
+            return 0.0
+        by_count = requests / self._requests
+        by_bytes = nbytes / self._nbytes if self._nbytes else 0.0
+        return self._busy_s * max(by_count, by_bytes)

@@ -1,0 +1,246 @@
+"""Who computes next, and with whom: a state machine without clock, futures or threads.
+
+Rules:
+
+1. Entries share a call only if their keys are equal: the same N-free call, the same types and
+   shapes of what they bring, and parameters that are equal byte for byte. A fingerprint finds
+   candidates; only the comparison of all bytes decides.
+2. The next leader is the entry of least start tag (start-time fair queuing, Goyal, Vin and Cheng
+   1996): a client's entries are spaced by their work, and an idle client starts at the tag last
+   served. One client alone is served in the order of arrival; a client with little work does not
+   wait behind another's flood.
+3. The leader's batch is filled from its group in the order of arrival, up to the first entry that
+   would exceed a budget. A leader alone may exceed them: what one request may cost is decided
+   before it gets here.
+4. An entry marked `alone` never shares.
+5. An entry whose deadline has passed is never handed out.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Parameters = Sequence[NDArray[Any]]
+
+FINGERPRINT_BYTES = 256
+"""How much of each end of a parameter goes into the fingerprint."""
+
+MOST_CLIENTS = 4096
+"""Beyond this many, all clients start anew as idle ones."""
+
+COMPARE_BYTES = 1 << 20
+"""Parameters are compared piece by piece, so that a difference ends it early."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """Budgets of one call that several requests share.
+
+    Attributes:
+        requests: most requests; 1 switches batching off.
+        rows: most samples.
+        nbytes: most bytes of inputs and outputs.
+        work: most floating-point operations; beyond that sharing gains nothing and mates wait.
+    """
+
+    requests: int = 64
+    rows: int = 1024
+    nbytes: int = 64 << 20
+    work: float = 2e9
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Entry:
+    """One request that waits.
+
+    Attributes:
+        call: everything that must be equal for two requests to share a call, less the parameters.
+        parameters: C-contiguous arrays that the requests of a call share (weight, bias).
+        rows: samples. nbytes: of inputs and outputs. work: floating-point operations.
+        client: whose turn it uses.
+        deadline: on the clock of `now`; None where there is none.
+        alone: whether it must not share a call.
+    """
+
+    call: Hashable
+    parameters: Parameters
+    rows: int
+    nbytes: int
+    work: float
+    client: str
+    deadline: float | None = None
+    alone: bool = False
+    _tag: tuple[float, int] | None = field(default=None, init=False)
+    _place: _Place | None = field(default=None, init=False)
+
+
+class _Group:
+    """Entries that may share a call, in the order of arrival."""
+
+    __slots__ = ("entries", "key", "parameters")
+
+    def __init__(self, key: Hashable, parameters: Parameters) -> None:
+        self.key = key
+        self.parameters = parameters
+        self.entries: dict[Any, None] = {}
+
+
+class _Place:
+    """Where an entry waits. Left empty when it goes, so that nothing keeps its tensors alive."""
+
+    __slots__ = ("entry", "group")
+
+    def __init__(self, entry: Any, group: _Group) -> None:
+        self.entry = entry
+        self.group = group
+
+
+E = TypeVar("E", bound=Entry)
+
+
+class Batcher(Generic[E]):
+    """The queue; see the rules above. Times are seconds on any one clock."""
+
+    def __init__(self, limits: BatchLimits) -> None:
+        self._limits = limits
+        self._open: dict[Hashable, _Group] = {}
+        self._order: list[tuple[tuple[float, int], int, _Place]] = []
+        self._finish: dict[str, float] = {}
+        self._virtual = 0.0
+        self._count = itertools.count()
+        self.depth = 0
+        self.nbytes = 0
+
+    def add(self, entry: E) -> None:
+        """Queue an entry; one that was handed out before takes its old place again."""
+        if entry._tag is None:
+            start = max(self._virtual, self._finish.get(entry.client, 0.0))
+            self._finish[entry.client] = start + entry.work
+            entry._tag = (start, next(self._count))
+        entry._place = place = _Place(entry, self._group(entry))
+        place.group.entries[entry] = None
+        heapq.heappush(self._order, (entry._tag, next(self._count), place))
+        self.depth += 1
+        self.nbytes += entry.nbytes
+
+    def take(self, now: float, share: int = 1) -> list[E]:
+        """Hand out the next batch; empty where nothing waits.
+
+        Args:
+            share: how many workers are free; each takes its part of a group, so that requests
+                run side by side rather than one after the other.
+        """
+        leader = self._leader(now)
+        if leader is None:
+            return []
+        batch = self._fill(leader, now, share)
+        for entry in batch:
+            self._remove(entry)
+        self._trim()
+        return batch
+
+    def cancel(self, entry: E) -> bool:
+        """Forget an entry that waits; False where it does not wait (any more)."""
+        if entry._place is None:
+            return False
+        self._remove(entry)
+        self._trim()
+        return True
+
+    def _group(self, entry: E) -> _Group:
+        """The group that an entry belongs to, made where there is none."""
+        if entry.alone or self._limits.requests == 1:
+            return _Group(None, entry.parameters)
+        key = (entry.call, *map(_fingerprint, entry.parameters))
+        group = self._open.get(key)
+        # Parameters that differ behind one fingerprint open a new group in place of the old one:
+        # each arrival is compared once, however many were made to collide.
+        if group is None or not _same(group.parameters, entry.parameters):
+            group = self._open[key] = _Group(key, entry.parameters)
+        return group
+
+    def _fill(self, leader: E, now: float, share: int) -> list[E]:
+        """A leader and those of its group that the budgets admit."""
+        assert leader._place is not None
+        group, limits = leader._place.group, self._limits
+        room = min(limits.requests, -(-len(group.entries) // share))
+        batch = [leader]
+        rows, nbytes, work = leader.rows, leader.nbytes, leader.work
+        for mate in group.entries:
+            if len(batch) == room:
+                break
+            if mate is leader or _overdue(mate, now):
+                continue
+            rows, nbytes, work = rows + mate.rows, nbytes + mate.nbytes, work + mate.work
+            if rows > limits.rows or nbytes > limits.nbytes or work > limits.work:
+                break
+            batch.append(mate)
+        return batch
+
+    def _leader(self, now: float) -> E | None:
+        """The entry that is next; those that are overdue are forgotten on the way."""
+        while self._order:
+            tag, _, place = self._order[0]
+            entry: E | None = place.entry
+            if entry is not None:
+                if not _overdue(entry, now):
+                    self._virtual = max(self._virtual, tag[0])
+                    return entry
+                self._remove(entry)
+            heapq.heappop(self._order)
+        self._finish.clear()
+        return None
+
+    def _remove(self, entry: E) -> None:
+        place = entry._place
+        assert place is not None
+        group = place.group
+        del group.entries[entry]
+        if not group.entries and self._open.get(group.key) is group:
+            del self._open[group.key]
+        entry._place = place.entry = None
+        self.depth -= 1
+        self.nbytes -= entry.nbytes
+
+    def _trim(self) -> None:
+        """Bound what is remembered of entries and clients that are gone."""
+        if len(self._order) > 64 + 2 * self.depth:
+            self._order = [item for item in self._order if item[-1].entry is not None]
+            heapq.heapify(self._order)
+        if len(self._finish) > MOST_CLIENTS:
+            self._finish.clear()
+
+
+def _overdue(entry: Entry, now: float) -> bool:
+    return entry.deadline is not None and entry.deadline <= now
+
+
+def _fingerprint(array: NDArray[Any]) -> Hashable:
+    """Something equal for equal arrays, cheap for large ones."""
+    data = array.reshape(-1).view(np.uint8)
+    ends = data[:FINGERPRINT_BYTES].tobytes() + data[-FINGERPRINT_BYTES:].tobytes()
+    return array.dtype, array.shape, ends
+
+
+def _same(ours: Parameters, theirs: Parameters) -> bool:
+    """Whether parameters of equal fingerprints are equal byte for byte."""
+    return all(_same_bytes(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def _same_bytes(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    if a is b or a.nbytes <= 2 * FINGERPRINT_BYTES:
+        return True  # the fingerprint has every byte
+    # As integers, so that a NaN equals itself and -0.0 is not 0.0.
+    kind = np.dtype(f"u{a.itemsize}")
+    left, right = a.reshape(-1).view(kind), b.reshape(-1).view(kind)
+    step = COMPARE_BYTES // a.itemsize
+    return all(
+        np.array_equal(left[i : i + step], right[i : i + step]) for i in range(0, len(left), step)
+    )

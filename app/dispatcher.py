@@ -1,0 +1,225 @@
+"""From a request that is understood to its encoded answer.
+
+1. Every accepted job gets exactly one answer: its future is settled once, by whoever comes first.
+2. A free worker takes work at once; jobs gather only while all workers are busy.
+3. A deadline is answered when it passes, and work that nobody waits for any more is dropped.
+
+Admission says who gets in, the work queue who is next, the runner takes it through a worker, the
+pool keeps workers alive; the dispatcher is the face of them all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from app.admission import Admission, CostLimits, QueueLimits, check_cost
+from app.batcher import BatchLimits
+from app.errors import DeadlineExceeded, ShuttingDown, WorkersUnavailable
+from app.jobs import Answer, Done, Job, Observer, Pending
+from app.runner import Runner
+from app.workers.cpus import available_cpus, threads_per_worker
+from app.workers.inline import InlineWorker
+from app.workers.pool import Pool
+from app.workers.process import ProcessOptions, ProcessWorker
+from app.workers.task import Worker
+from app.workqueue import WorkQueue
+
+__all__ = ["Answer", "DispatchLimits", "Dispatcher", "Done", "Job", "Observer"]
+
+ARENA_SLACK_BYTES = 64 << 10
+"""What an arena has beyond its tensors: alignment, and the stop flag."""
+
+RETRY_WORKERS_S = 5.0
+"""When to try again after no worker could be started."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchLimits:
+    """The settings of a dispatcher.
+
+    Attributes:
+        workers: processes; 0 computes on a thread of this process.
+        cost: what one request may cost.
+        queue: what may be accepted and not yet answered.
+        batch: budgets of a shared call; `requests` 1 switches batching off.
+        max_compute_s: seconds after which a call counts as stuck and its worker is replaced.
+        keep_bytes: shared memory of one arena (a worker has two) that is kept while not used.
+    """
+
+    workers: int
+    cost: CostLimits = field(default_factory=CostLimits)
+    queue: QueueLimits = field(default_factory=QueueLimits)
+    batch: BatchLimits = field(default_factory=BatchLimits)
+    max_compute_s: float = 600.0
+    keep_bytes: int = 16 << 20
+
+
+class Dispatcher:
+    """Takes jobs and answers them; one for each server, used from one event loop.
+
+    Args:
+        make_worker: makes one worker; by default what the limits say.
+    """
+
+    def __init__(
+        self,
+        limits: DispatchLimits,
+        observer: Observer,
+        make_worker: Callable[[], Worker] | None = None,
+    ) -> None:
+        self._limits = limits
+        self._observer = observer
+        self._admission = Admission(limits.queue)
+        self._queue = WorkQueue(limits.batch, observer)
+        self._accepted: set[Pending] = set()
+        self._closing = False
+        self._all_answered = asyncio.Event()
+        runner = Runner(self._queue, observer, limits.max_compute_s)
+        self._pool = Pool(
+            max(1, limits.workers),
+            make_worker or worker_maker(limits),
+            runner.serve,
+            observer.worker_restarted,
+            self._give_up,
+        )
+
+    @property
+    def ready(self) -> bool:
+        """Whether jobs are taken and somebody is there to do them."""
+        return not self._closing and self._pool.up > 0
+
+    @property
+    def queue_depth(self) -> int:
+        """Jobs that wait for a worker."""
+        return self._queue.depth
+
+    @property
+    def queue_bytes(self) -> int:
+        """Inputs and outputs of the jobs that wait for a worker."""
+        return self._queue.nbytes
+
+    async def start(self) -> None:
+        """Start the workers.
+
+        Raises:
+            WorkersUnavailable: none could be started.
+        """
+        await self._pool.start()
+        if self._pool.hopeless:
+            await self._pool.close()
+            raise WorkersUnavailable("No worker could be started.")
+
+    async def drain(self, timeout: float) -> bool:
+        """Take nothing new, answer everything accepted, and end the workers.
+
+        Args:
+            timeout: seconds after which what is left is answered with ShuttingDown.
+
+        Returns:
+            Whether everything was answered in time.
+        """
+        self._closing = True
+        in_time = True
+        if self._accepted:
+            try:
+                await asyncio.wait_for(self._all_answered.wait(), timeout)
+            except TimeoutError:
+                in_time = False
+        await self._pool.close()
+        for pending in self._accepted:
+            pending.fail(ShuttingDown())
+        return in_time
+
+    async def submit(self, job: Job) -> Done:
+        """Have a job computed; cancelling this withdraws the job and harms nobody else.
+
+        Raises:
+            LimitExceeded, QueueFull, ShuttingDown, WorkersUnavailable: it was not accepted.
+            DeadlineExceeded, WorkerCrashed, ComputeFailed, engine.EngineError: what became of it.
+        """
+        pending = self._accept(job)
+        try:
+            return await pending.future
+        finally:
+            self._release(pending)
+            del pending  # its error holds this frame, and would hold the job in a circle
+
+    def _accept(self, job: Job) -> Pending:
+        """Queue a job, or refuse it."""
+        now = time.monotonic()
+        if self._closing:
+            raise ShuttingDown
+        if self._pool.hopeless:
+            raise WorkersUnavailable(retry_after=RETRY_WORKERS_S)
+        if job.deadline is not None and job.deadline <= now:
+            self._observer.dropped("deadline")
+            raise DeadlineExceeded
+        cost = job.call.cost(job.samples)
+        check_cost(cost, self._limits.cost)
+        nbytes = cost.input_bytes + cost.output_bytes
+        self._admission.acquire(nbytes, now)
+        loop = asyncio.get_running_loop()
+        pending = Pending(
+            call=job.call,
+            parameters=[job.tensors[name] for name in job.call.parameters],
+            rows=job.samples,
+            nbytes=nbytes,
+            work=cost.flops,
+            client=job.client,
+            deadline=job.deadline,
+            job=job,
+            future=loop.create_future(),
+            accepted=now,
+        )
+        if job.deadline is not None:
+            pending.timer = loop.call_later(job.deadline - now, self._overdue, pending)
+        self._accepted.add(pending)
+        self._queue.put(pending)
+        return pending
+
+    def _release(self, pending: Pending) -> None:
+        """The caller has its answer, or has gone."""
+        if pending.timer is not None:
+            pending.timer.cancel()
+        self._admission.release(pending.nbytes, time.monotonic())
+        self._accepted.discard(pending)
+        if self._closing and not self._accepted:
+            self._all_answered.set()
+        if pending.future.cancelled():
+            self._drop(pending, "cancelled")
+
+    def _overdue(self, pending: Pending) -> None:
+        """The deadline passed."""
+        if not pending.future.done():
+            pending.fail(DeadlineExceeded())
+            self._drop(pending, "deadline")
+
+    def _drop(self, pending: Pending, reason: str) -> None:
+        """Nobody waits for a job any more: do not compute it, unless for others."""
+        self._observer.dropped(reason)
+        self._queue.withdraw(pending)
+        if pending.abandon is not None:
+            pending.abandon(reason)
+
+    def _give_up(self) -> None:
+        """No worker is up or will be soon: do not let anybody wait for one."""
+        for pending in self._accepted:
+            if pending.abandon is None:
+                self._queue.withdraw(pending)
+                pending.fail(WorkersUnavailable(retry_after=RETRY_WORKERS_S))
+
+
+def worker_maker(limits: DispatchLimits) -> Callable[[], Worker]:
+    """What makes the workers that the limits ask for."""
+    if limits.workers == 0:
+        return InlineWorker
+    largest = max(limits.cost.tensor_bytes, limits.batch.nbytes)
+    options = ProcessOptions(
+        threads=threads_per_worker(limits.workers, available_cpus()),
+        arena_bytes=largest + ARENA_SLACK_BYTES,
+        keep_bytes=limits.keep_bytes,
+    )
+    return lambda: ProcessWorker(options)

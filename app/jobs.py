@@ -1,0 +1,106 @@
+"""A request once it is understood: what is asked, how it is answered, and who is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+import engine
+from app.batcher import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Outputs of one request, as views that are valid only while they are encoded.
+
+    Attributes:
+        tensors: by name.
+        requests, rows: how many shared the call.
+    """
+
+    tensors: Mapping[str, NDArray[Any]]
+    requests: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request.
+
+    Attributes:
+        call, samples: from `engine.prepare`.
+        config, specs, wants: what `engine.prepare` was given.
+        tensors: read-only views of the request's body.
+        deadline: on `time.monotonic`; None where there is none.
+        client: whose turn in the queue it uses.
+        encode: makes the body of the answer; called on a thread where it copies much.
+    """
+
+    call: engine.Call
+    samples: int
+    config: Mapping[str, Any] | None
+    specs: Mapping[str, engine.TensorSpec]
+    wants: Sequence[str] | None
+    tensors: Mapping[str, NDArray[Any]]
+    deadline: float | None
+    client: str
+    encode: Callable[[Answer], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An encoded answer, the seconds that each stage took, and the company it was computed in."""
+
+    body: bytes
+    queue_s: float
+    compute_s: float
+    encode_s: float
+    requests: int
+    rows: int
+
+
+class Observer(Protocol):
+    """Who is told of what happens."""
+
+    def batch_done(
+        self, operation: str, action: str, requests: int, rows: int, compute_s: float
+    ) -> None:
+        """A call was computed."""
+
+    def worker_restarted(self, reason: str) -> None:
+        """A worker died (`crashed`) or was ended (`stuck`, `deadline`, `cancelled`)."""
+
+    def queue_changed(self, depth: int, nbytes: int) -> None:
+        """Requests waiting, and the bytes of their inputs and outputs."""
+
+    def dropped(self, reason: str) -> None:
+        """A job lost its caller (`cancelled`) or its time (`deadline`)."""
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Pending(Entry):
+    """A job between acceptance and answer.
+
+    Attributes:
+        future: settled once, with the answer or what became of the job.
+        accepted: when, on `time.monotonic`.
+        deaths: workers that died while they computed it alone.
+        abandon: tells the call it is part of why nobody waits for it any more; None while it is
+            not part of one.
+    """
+
+    job: Job
+    future: asyncio.Future[Done]
+    accepted: float
+    deaths: int = 0
+    abandon: Callable[[str], None] | None = None
+    timer: asyncio.TimerHandle | None = None
+
+    def fail(self, error: Exception) -> None:
+        """Settle it with an error, unless it is settled."""
+        if not self.future.done():
+            self.future.set_exception(error)

@@ -1,0 +1,215 @@
+"""Calls on their way through workers: begun, watched, finished, taken apart, run again.
+
+1. A worker that dies loses nothing. Jobs that shared its call are run again, each alone, since
+   having been in company is no proof. One that was alone when two workers died is the cause.
+2. Where a shared call fails, its jobs are run again singly, so that only the guilty one fails.
+3. A call that nobody waits for any more is asked to stop; its worker is killed if it does not.
+4. Answers are encoded while the worker computes the next call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import engine
+from app.errors import WorkerCrashed
+from app.jobs import Answer, Done, Observer, Pending
+from app.workers.offload import copying
+from app.workers.task import ComputeFailed, Result, Task, Worker, WorkerDied
+from app.workqueue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+FATAL_DEATHS = 2
+"""A job that was alone when so many workers died is taken for the cause."""
+
+STOP_GRACE_S = 0.3
+"""How long abandoned work may take to stop by itself: about what a new worker costs to start."""
+
+WATCH_S = 1.0
+"""How often it is checked whether a worker that computes for long can still go on."""
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """A call under way.
+
+    Attributes:
+        members: the jobs that share it.
+        started: when, on `time.monotonic`. give_up: when its worker is killed, and for what reason.
+    """
+
+    members: list[Pending]
+    worker: Worker
+    started: float
+    give_up: float
+    reason: str = "stuck"
+    timer: asyncio.TimerHandle | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody still waits for it."""
+        return any(not member.future.done() for member in self.members)
+
+    @property
+    def rows(self) -> list[int]:
+        """Samples of each member."""
+        return [member.rows for member in self.members]
+
+    def task(self) -> Task:
+        """What the worker is given."""
+        first = self.members[0].job
+        tensors = [member.job.tensors for member in self.members]
+        return Task(first.call, first.config, first.specs, first.wants, tensors, self.rows)
+
+    def watch(self) -> None:
+        """Kill a worker that cannot or should not go on; look again later."""
+        self.unwatch()
+        now = time.monotonic()
+        if now >= self.give_up or self.worker.stuck():
+            self.worker.kill(self.reason)
+            return
+        wait = min(WATCH_S, self.give_up - now)
+        self.timer = asyncio.get_running_loop().call_later(wait, self.watch)
+
+    def unwatch(self) -> None:
+        """Stop watching."""
+        if self.timer is not None:
+            self.timer.cancel()
+
+    def abandon(self, reason: str) -> None:
+        """One member is not waited for any more; end the work if none is."""
+        if not self.wanted:
+            self.worker.stop()
+            self.reason = reason
+            self.give_up = min(self.give_up, time.monotonic() + STOP_GRACE_S)
+            self.watch()
+
+
+class Runner:
+    """Gives workers their work; see the rules above.
+
+    Args:
+        max_compute_s: a call that takes longer counts as stuck.
+    """
+
+    def __init__(self, queue: WorkQueue, observer: Observer, max_compute_s: float) -> None:
+        self._queue = queue
+        self._observer = observer
+        self._max_compute_s = max_compute_s
+
+    async def serve(self, worker: Worker, achieved: Callable[[], None]) -> None:
+        """Give a worker one batch after the other, until it dies; raises WorkerDied."""
+        finished: tuple[Run, Result] | None = None
+        try:
+            while True:
+                run = await self._begin(worker)
+                if finished is not None:
+                    last, finished = finished, None
+                    await self._deliver(*last)
+                if run is None:
+                    if not self._queue.depth:
+                        worker.rest()
+                    await self._queue.wait(worker)
+                    continue
+                result = await self._finish(run)
+                achieved()
+                if result is not None:
+                    finished = run, result
+        finally:
+            if finished is not None:
+                await self._deliver(*finished)
+
+    async def _begin(self, worker: Worker) -> Run | None:
+        """Hand the next batch to a worker, if anything waits."""
+        members = self._queue.take()
+        if not members:
+            return None
+        now = time.monotonic()
+        run = Run(members, worker, now, now + self._max_compute_s)
+        for member in members:
+            member.abandon = run.abandon
+        try:
+            await worker.begin(run.task())
+        except WorkerDied:
+            self._again(run, alone=False)
+            raise
+        except Exception as error:  # noqa: BLE001 - it is the answer
+            self._failed(run, error)
+            return None
+        run.watch()
+        return run
+
+    async def _finish(self, run: Run) -> Result | None:
+        """Wait for a run's result; None where the members were dealt with otherwise."""
+        try:
+            result = await run.worker.finish()
+        except WorkerDied:
+            self._bereaved(run)
+            raise
+        except engine.Stopped:
+            self._again(run, alone=False)
+            return None
+        except (engine.EngineError, ComputeFailed) as error:
+            self._failed(run, error)
+            return None
+        finally:
+            run.unwatch()
+        call = run.members[0].job.call
+        self._observer.batch_done(
+            call.operation, call.action, len(run.members), sum(run.rows), result.compute_s
+        )
+        return result
+
+    async def _deliver(self, run: Run, result: Result) -> None:
+        """Encode the answer of every member that is still waited for."""
+        requests, rows = len(run.members), sum(run.rows)
+        parts = engine.split(result.outputs, run.rows)
+        for member, tensors in zip(run.members, parts, strict=True):
+            member.abandon = None
+            if member.future.done():
+                continue
+            started = time.monotonic()
+            answer = Answer(tensors, requests, rows)
+            try:
+                body = await _encoded(member, answer)
+            except Exception as error:  # noqa: BLE001 - it is the answer
+                member.fail(error)
+                continue
+            if not member.future.done():
+                times = run.started - member.accepted, result.compute_s, time.monotonic() - started
+                member.future.set_result(Done(body, *times, requests, rows))
+
+    def _bereaved(self, run: Run) -> None:
+        """The worker died."""
+        if len(run.members) == 1:
+            run.members[0].deaths += 1
+            if run.members[0].deaths >= FATAL_DEATHS:
+                run.members[0].fail(WorkerCrashed())
+        self._again(run, alone=True)
+
+    def _failed(self, run: Run, error: Exception) -> None:
+        """The computation failed."""
+        if not isinstance(error, engine.EngineError):
+            call = run.members[0].job.call
+            log.error("%s of %s failed: %s", call.action, call.operation, error)
+        if len(run.members) == 1:
+            run.members[0].fail(error)
+        self._again(run, alone=True)
+
+    def _again(self, run: Run, *, alone: bool) -> None:
+        """Queue the members that are still waited for once more, in their old places."""
+        for member in run.members:
+            member.abandon = None
+            if not member.future.done():
+                member.alone = member.alone or alone
+                self._queue.put(member)
+
+
+async def _encoded(member: Pending, answer: Answer) -> bytes:
+    nbytes = sum(array.nbytes for array in answer.tensors.values())
+    return await copying(nbytes, lambda: member.job.encode(answer))

@@ -1,0 +1,1 @@
+"""Where requests are computed: worker processes over shared memory, or a thread of the server."""

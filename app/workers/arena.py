@@ -1,0 +1,134 @@
+"""Memory that server and worker share: anonymous, so that nothing of it can be left behind.
+
+An arena is a file without a name (`memfd_create`, else an unlinked temporary file), mapped by both
+sides. It lives as long as somebody has it open; when both are killed, it is gone.
+
+    byte 0              stop flag: 1 asks the worker to end the computation
+    byte 64 and on      tensors, each at a multiple of 64
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ALIGNMENT = 64
+"""Of tensors, in bytes: a cache line, and the widest vector register."""
+
+PAGE = mmap.PAGESIZE
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Where one tensor lies in an arena."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+
+
+def place(
+    tensors: Sequence[tuple[str, str, Sequence[int]]], offset: int = ALIGNMENT
+) -> tuple[list[Region], int]:
+    """Lay tensors (name, NumPy's dtype string, shape) out from `offset` on.
+
+    Returns:
+        Their regions, and the offset behind them.
+    """
+    regions = []
+    for name, dtype, shape in tensors:
+        regions.append(Region(name, dtype, tuple(shape), offset))
+        size = np.dtype(dtype).itemsize
+        for length in shape:
+            size *= length
+        offset += -(-size // ALIGNMENT) * ALIGNMENT
+    return regions, offset
+
+
+def open_file() -> int:
+    """A descriptor of an empty file without a name."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("convoke", os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+class Mapping:
+    """One side's view of an arena.
+
+    Views keep the memory mapped that they look at, so a mapping is replaced, never closed.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.size = 0
+        self._memory: mmap.mmap | None = None
+
+    def remap(self, size: int) -> None:
+        """See the first `size` bytes of the file, which has as many."""
+        if size != self.size:
+            self._memory = mmap.mmap(self.fd, size)
+            self.size = size
+
+    def view(self, region: Region) -> NDArray[Any]:
+        """The tensor in a region, writable."""
+        return np.ndarray(region.shape, region.dtype, self._memory, region.offset)
+
+    @property
+    def stop(self) -> bool:
+        """The stop flag."""
+        return self._memory is not None and self._memory[0] != 0
+
+    @stop.setter
+    def stop(self, value: bool) -> None:
+        if self._memory is not None:
+            self._memory[0] = value
+
+
+class Arena(Mapping):
+    """The server's side, which decides on the size.
+
+    Args:
+        capacity: most bytes that it may ever have.
+        keep: bytes that it keeps when it is not used.
+    """
+
+    def __init__(self, capacity: int, keep: int) -> None:
+        super().__init__(open_file())
+        self.capacity = capacity
+        self.keep = min(-(-keep // PAGE) * PAGE, capacity)
+
+    def fit(self, size: int) -> None:
+        """Have room for `size` bytes: grow if need be, shrink if `keep` will do.
+
+        Raises:
+            MemoryError: it is more than the capacity.
+        """
+        if size > self.capacity:
+            raise MemoryError(f"an arena of {self.capacity} bytes cannot take {size}")
+        if size <= self.keep:
+            self.shrink()
+        if size > self.size:
+            # In powers of two, so that a row of growing batches maps the file a few times only.
+            self._resize(min(1 << max(size - 1, PAGE - 1).bit_length(), self.capacity))
+
+    def shrink(self) -> None:
+        """Give back what lies beyond `keep`. No view of it may be used any more."""
+        if self.size > self.keep:
+            self._resize(self.keep)
+
+    def close(self) -> None:
+        """Close the file; views that are left stay valid."""
+        os.close(self.fd)
+
+    def _resize(self, size: int) -> None:
+        os.ftruncate(self.fd, size)
+        self.remap(size)

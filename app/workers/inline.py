@@ -1,0 +1,76 @@
+"""Tasks computed on one thread of the server process."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+import engine
+from app.workers.task import ComputeFailed, Result, Task, Tensors
+
+
+class InlineWorker:
+    """A thread, which can be asked to stop but not be killed."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="convoke-compute")
+        self._running: asyncio.Future[Result] | None = None
+        self._stop = False
+
+    async def start(self) -> None:
+        """There is nothing to wait for."""
+
+    async def begin(self, task: Task) -> None:
+        """Start to compute."""
+        self._stop = False
+        loop = asyncio.get_running_loop()
+        self._running = loop.run_in_executor(self._thread, self._compute, task)
+
+    async def finish(self) -> Result:
+        """Wait for the result; see `Worker`."""
+        assert self._running is not None
+        try:
+            return await self._running
+        except (engine.EngineError, engine.Stopped):
+            raise
+        except Exception as error:
+            raise ComputeFailed(repr(error)) from error
+
+    def guard(self, future: asyncio.Future[None]) -> None:
+        """The thread does not die by itself."""
+
+    def rest(self) -> None:
+        """Results are let go of, and with them their memory."""
+        self._running = None
+
+    def stop(self) -> None:
+        """End the computation before its next block."""
+        self._stop = True
+
+    def stuck(self) -> bool:
+        """A thread always goes on."""
+        return False
+
+    def kill(self, reason: str) -> None:  # noqa: ARG002 - a thread cannot be killed
+        """Only ask it to stop."""
+        self._stop = True
+
+    async def close(self) -> None:
+        """End the thread, once it is done with what it does."""
+        self._stop = True
+        self._thread.shutdown(wait=False)
+
+    def _compute(self, task: Task) -> Result:
+        inputs = task.tensors[0] if len(task.rows) == 1 else _join(task)
+        started = time.perf_counter()
+        outputs = engine.run(task.call, inputs, task.rows, stop=lambda: self._stop)
+        return Result(outputs, time.perf_counter() - started)
+
+
+def _join(task: Task) -> Tensors:
+    joined = {name: np.empty(shape, dtype) for name, dtype, shape in task.joined()}
+    task.write(joined)
+    return joined

@@ -1,0 +1,112 @@
+"""Keeps a number of workers alive: starts them, replaces those that die, ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from app.workers.task import Worker, WorkerDied
+
+log = logging.getLogger(__name__)
+
+BACKOFF_S = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
+"""Waits before the first, second, ... restart in a row with nothing achieved in between."""
+
+HOPELESS_FAILURES = 5
+"""After so many failures in a row a worker is not expected back soon."""
+
+OWN_REASONS = ("deadline", "cancelled")
+"""Reasons for which we end a worker that nothing is wrong with."""
+
+Serve = Callable[[Worker, Callable[[], None]], Awaitable[None]]
+
+
+class Pool:
+    """A fixed number of places, each with a worker that is replaced when it dies.
+
+    Args:
+        size: how many.
+        make: makes a worker, not yet started.
+        serve: gives a worker work until it dies, and then raises WorkerDied. Its second argument
+            is to be called whenever the worker has achieved something.
+        on_death: told why a worker died.
+        on_hopeless: called when no worker is up or expected back soon.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        make: Callable[[], Worker],
+        serve: Serve,
+        on_death: Callable[[str], None],
+        on_hopeless: Callable[[], None],
+    ) -> None:
+        self._make = make
+        self._serve = serve
+        self._on_death = on_death
+        self._on_hopeless = on_hopeless
+        self._failures = [0] * size
+        self._tasks: list[asyncio.Task[None]] = []
+        self._changed = asyncio.Event()
+        self.up = 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether no worker is up, and each has failed too often in a row to be waited for."""
+        return not self.up and min(self._failures) >= HOPELESS_FAILURES
+
+    async def start(self) -> None:
+        """Start all workers; returns when all are up, or when there is no hope for any."""
+        places = range(len(self._failures))
+        self._tasks = [asyncio.create_task(self._keep(place)) for place in places]
+        while self.up < len(places) and not self.hopeless:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def close(self) -> None:
+        """End all workers."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _keep(self, place: int) -> None:
+        """Have a worker in a place, for ever."""
+        while True:
+            reason = await self._live(place)
+            if reason not in OWN_REASONS:
+                self._failures[place] += 1
+            log.warning("a worker ended: %s", reason)
+            self._on_death(reason)
+            self._changed.set()
+            if self.hopeless:
+                self._on_hopeless()
+            in_a_row = min(max(self._failures[place], 1), len(BACKOFF_S))
+            await asyncio.sleep(BACKOFF_S[in_a_row - 1])
+
+    async def _live(self, place: int) -> str:
+        """The life of one worker; returns the reason of its death."""
+
+        def achieved() -> None:
+            self._failures[place] = 0
+
+        try:
+            worker = self._make()
+            try:
+                await worker.start()
+                self._set_up(+1)
+                try:
+                    await self._serve(worker, achieved)
+                finally:
+                    self._set_up(-1)
+            finally:
+                await worker.close()
+        except WorkerDied as death:
+            return death.reason
+        except OSError:
+            log.exception("a worker could not be started")
+        return "crashed"
+
+    def _set_up(self, change: int) -> None:
+        self.up += change
+        self._changed.set()

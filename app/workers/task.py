@@ -1,0 +1,121 @@
+"""What a worker is given, what it gives back, and what a worker is.
+
+Worker
+├── InlineWorker        a thread of this process
+└── ProcessWorker       a process of its own, over shared memory
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+import engine
+
+Tensors = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Requests that share a call.
+
+    Attributes:
+        call: what to compute.
+        config, specs, wants: from which `engine.prepare` makes the same call again elsewhere.
+        tensors: of each request; the call's parameters are taken from the first.
+        rows: samples of each request.
+    """
+
+    call: engine.Call
+    config: Mapping[str, Any] | None
+    specs: Mapping[str, engine.TensorSpec]
+    wants: Sequence[str] | None
+    tensors: Sequence[Tensors]
+    rows: Sequence[int]
+
+    def joined(self) -> list[tuple[str, str, tuple[int, ...]]]:
+        """Name, NumPy's dtype string and shape of each tensor that the call reads."""
+        first = self.tensors[0]
+        samples = (sum(self.rows),)
+        return [
+            *((n, first[n].dtype.str, samples + first[n].shape[1:]) for n in self.call.per_sample),
+            *((n, first[n].dtype.str, first[n].shape) for n in self.call.parameters),
+        ]
+
+    def write(self, inputs: Tensors) -> None:
+        """Copy the requests' tensors into the joined ones, the only copy on their way."""
+        for name in self.call.parameters:
+            np.copyto(inputs[name], self.tensors[0][name])
+        for name in self.call.per_sample:
+            start = 0
+            for tensors, rows in zip(self.tensors, self.rows, strict=True):
+                np.copyto(inputs[name][start : start + rows], tensors[name])
+                start += rows
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Joined outputs, valid until the `begin` after the next, and the seconds they took."""
+
+    outputs: dict[str, NDArray[Any]]
+    compute_s: float
+
+
+class WorkerDied(Exception):
+    """The worker ended.
+
+    Attributes:
+        reason: ``crashed``, or why it was made to end: ``deadline``, ``cancelled``, ``stuck``.
+    """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason = reason
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+
+
+class ComputeFailed(Exception):
+    """The engine failed in a way that it should not; the text is for our log, not for callers."""
+
+
+class Worker(Protocol):
+    """One place where tasks are computed, one after the other.
+
+    `begin` and `finish` alternate, from one coroutine. The outputs of a task are left alone while
+    the next one is computed, so they can be encoded meanwhile.
+    """
+
+    async def start(self) -> None:
+        """Get ready. Raises WorkerDied."""
+
+    async def begin(self, task: Task) -> None:
+        """Hand a task over. Raises WorkerDied if it did not get there."""
+
+    async def finish(self) -> Result:
+        """Wait for the task's result.
+
+        Raises:
+            WorkerDied, ComputeFailed, engine.Stopped, engine.EngineError.
+        """
+
+    def guard(self, future: asyncio.Future[None]) -> None:
+        """Fail `future` with WorkerDied if the worker dies before it is done."""
+
+    def rest(self) -> None:
+        """There is nothing to do and no result is needed any more: give memory back."""
+
+    def stop(self) -> None:
+        """Ask the computation to end early; `finish` then raises engine.Stopped."""
+
+    def stuck(self) -> bool:
+        """Whether the worker cannot go on by itself."""
+
+    def kill(self, reason: str) -> None:
+        """End the worker at once, if it is one that can be ended."""
+
+    async def close(self) -> None:
+        """End the worker and give back all that it holds."""
