@@ -19,6 +19,8 @@ NODE_MODULES := $(WEB)/node_modules/.package-lock.json
 PAGE := $(WEB)/dist/index.html
 PAGE_SOURCES := $(shell find $(WEB) \( -name node_modules -o -name dist -o -name e2e -o -name tests -o -name scripts \
 	-o -name 'vitest*' \) -prune -o -type f -print 2>/dev/null)
+HAS_NODE := $(shell node -e 'const [major, minor] = process.versions.node.split("."); \
+	if (100 * major + +minor >= 2019) console.log("yes")' 2>/dev/null)
 CHROMIUM = $(shell for b in chromium chromium-browser google-chrome google-chrome-stable; do \
 	command -v "$$b" && break; done)
 
@@ -28,14 +30,19 @@ process.exit(require("node:fs").existsSync(chromium.executablePath()) ? 0 : 1);
 endef
 export PLAYWRIGHT_HAS_BROWSER
 
-.PHONY: help serve test check test-page test-python format lock example-photo example-digits clean
+.PHONY: help serve page no-page test check test-page test-python format docs lock example-photo example-digits clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-serve: $(RUNTIME) $(PAGE) ## install what is missing and serve on 127.0.0.1:8000 (PORT=..., ARGS="--workers 4")
+serve: $(RUNTIME) $(if $(HAS_NODE),$(PAGE),no-page) ## install what is missing and serve on 127.0.0.1:8000 (PORT=..., ARGS="--workers 4")
 	@exec $(BIN)/python -m app $(if $(PORT),--port $(PORT)) $(ARGS)
+
+page: $(PAGE) ## build the page
+
+no-page:
+	@echo 'Node.js 20.19 or newer was not found: serving without the page.' >&2
 
 test: check test-page test-python ## everything tested: style, types, imports, the page, its browser tests, Python
 
@@ -43,7 +50,7 @@ check: $(DEVELOPMENT) ## format, lint, strict types, direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy examples deploy
+	$(BIN)/mypy examples deploy docs
 	$(BIN)/lint-imports --no-cache
 
 test-page: $(DEVELOPMENT) $(PAGE)
@@ -63,6 +70,9 @@ test-python: $(DEVELOPMENT) $(PAGE)
 format: $(DEVELOPMENT) ## rewrite the Python sources in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(RUNTIME) ## write the tables of the documents that are made from the code
+	$(BIN)/python -m docs.generated
 
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header
@@ -98,8 +108,7 @@ $(DEVELOPMENT): $(RUNTIME) requirements/dev.txt
 	@touch $@
 
 $(NODE_MODULES): $(WEB)/package.json $(WEB)/package-lock.json
-	@node -e 'const [major, minor] = process.versions.node.split("."); process.exit(100 * major + +minor < 2019 ? 1 : 0)' \
-		|| { echo 'Node.js 20.19 or newer is needed to build the page.' >&2; exit 1; }
+	@test -n "$(HAS_NODE)" || { echo 'Node.js 20.19 or newer is needed to build the page.' >&2; exit 1; }
 	@echo "Installing the page's packages"
 	@cd $(WEB) && npm ci --silent --no-audit --no-fund
 	@touch $@

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import PREFIX, ROWS, table
+from app.settings import PREFIX, ROWS
+from app.settings import table as settings_table
+from docs import generated
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARY = {".png", ".gif", ".npz", ".ico", ".woff2", ".jpg", ".msgpack"}
@@ -136,15 +138,21 @@ def test_modules_hold_one_concept() -> None:
     lengths = {
         name: text.count("\n")
         for name, text in _texts(".py", ".ts", ".css")
-        if text.count("\n") > LONGEST
+        if text.count("\n") > LONGEST and "tests/" not in name
     }
     assert set(lengths) == set(LONG_MODULES), lengths
     assert all(LONG_MODULES.values())
 
 
+@pytest.mark.parametrize("name", generated.DOCUMENTS)
+def test_generated_parts_are_up_to_date(name: str) -> None:
+    """`make docs` writes them."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert generated.filled(text) == text
+
+
 def test_every_setting_is_documented() -> None:
-    assert table() in (ROOT / "README.md").read_text()
-    assert table() in (ROOT / "docs/settings.md").read_text()
+    assert settings_table() in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_setting_that_is_named_exists() -> None:
