@@ -117,7 +117,7 @@ def negotiate(
     best = max(_forms(own), key=lambda form: _wish(ranges, *form))
     if _wish(ranges, *best)[0] == 0:
         msg = "no answer can be given in such a form"
-        raise NotAcceptable.at(("header", "accept"), msg, _every_form(), accept)
+        raise NotAcceptable.at(("header", "Accept"), msg, _every_form(), accept)
     return _exchange(own, *best)
 
 
@@ -128,7 +128,7 @@ def _exchange(own: str, media_type: str, tensors: Tensors) -> Exchange:
 def _check_coding(content_encoding: str | None) -> None:
     codings = (content_encoding or "").lower().split(",")
     if any(coding.strip() not in ("", "identity") for coding in codings):
-        loc, msg = ("header", "content-encoding"), "this content coding is not read here"
+        loc, msg = ("header", "Content-Encoding"), "this content coding is not read here"
         raise UnsupportedCoding.at(loc, msg, "identity, or no such header", content_encoding)
 
 
@@ -138,12 +138,12 @@ def _body_type(content_type: str | None) -> str:
     if media is None or media.name not in MEDIA_TYPES:
         msg = "the body's media type is not one that is read here"
         raise UnsupportedMediaType.at(
-            ("header", "content-type"), msg, " or ".join(MEDIA_TYPES), content_type
+            ("header", "Content-Type"), msg, " or ".join(MEDIA_TYPES), content_type
         )
     if media.parameters.get("charset", "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
         msg = "text is read in UTF-8 only"
         raise UnsupportedMediaType.at(
-            ("header", "content-type"), msg, "charset=utf-8", content_type
+            ("header", "Content-Type"), msg, "charset=utf-8", content_type
         )
     return media.name
 

@@ -1,0 +1,417 @@
+"""Error class → HTTP status, type, title and page; the only such table.
+
+Problems are as in RFC 9457. The module is long because the table is: a row holds everything that is
+said about one kind of problem.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from numbers import Integral, Real
+from typing import Final
+
+import app.errors as service
+import engine.errors as engine
+from app.wire import MEDIA_TYPES
+
+MAX_ISSUES: Final = 32
+"""Issues told in one problem; those after them are only counted."""
+
+MAX_TEXT: Final = 120
+"""Characters of a value, a name or a detail that is repeated to its sender."""
+
+MAX_ITEMS: Final = 16
+"""Items of a list or a map that is repeated to its sender."""
+
+MAX_RETRY_S: Final = 3600
+"""Longest wait that is ever suggested, in seconds."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One row: the errors of class `error`, and of its subclasses without a row of their own."""
+
+    error: type[BaseException]
+    status: int
+    slug: str
+    title: str
+    about: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An answer that explains a failure.
+
+    Attributes:
+        status: of HTTP.
+        slug: last part of the problem's `type`, for logs and metrics.
+        headers: all that the problem itself calls for, `Content-Type` among them.
+        body: the JSON of `application/problem+json`.
+    """
+
+    status: int
+    slug: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+INTERNAL: Final = Kind(
+    Exception,
+    500,
+    "internal-error",
+    "Internal error",
+    "Something went wrong on our side, not in your request. The answer's request id finds the "
+    "whole story in the service's log; please report it with the request, if you can. Trying again "
+    "is safe, since requests change nothing.",
+)
+
+KINDS: Final = (
+    Kind(
+        service.MalformedBody,
+        400,
+        "malformed-body",
+        "Malformed body",
+        "The body is not valid msgpack or JSON, or a tensor in it contradicts itself: its bytes do "
+        "not fit its shape, its lists are ragged, its dtype is unknown, or bytes follow the end. "
+        "A tensor is a map of dtype, shape and data; in JSON a nested list will do, in which NaN "
+        "and the infinities are the texts NaN, Infinity and -Infinity. Each entry of errors names "
+        "the part at fault.",
+    ),
+    Kind(
+        service.Unauthorized,
+        401,
+        "unauthorized",
+        "Key required",
+        "This service answers only to those with a key. Send it in the header "
+        "Authorization: Bearer KEY.",
+    ),
+    Kind(
+        service.Forbidden,
+        403,
+        "forbidden",
+        "Key not valid",
+        "The key in the Authorization header is not one of this service's keys. Check it for a "
+        "missing part, or ask whoever runs the service.",
+    ),
+    Kind(
+        service.NotFound,
+        404,
+        "not-found",
+        "Not found",
+        "There is nothing at this address. Computations are under /v1/{operation}/{action}; "
+        "GET /v1/operations lists them, and /docs shows all addresses.",
+    ),
+    Kind(
+        engine.UnknownOperation,
+        404,
+        "unknown-operation",
+        "Unknown operation",
+        "The address names an operation that does not exist. GET /v1/operations lists those that "
+        "do; the number of spatial dimensions is no part of the name.",
+    ),
+    Kind(
+        engine.UnknownAction,
+        404,
+        "unknown-action",
+        "Unknown action",
+        "The last part of the address is none of forward, backward and plan.",
+    ),
+    Kind(
+        service.MethodNotAllowed,
+        405,
+        "method-not-allowed",
+        "Method not allowed",
+        "The address exists, but does not take this method. The Allow header names those it takes: "
+        "computations are POST, everything else is GET.",
+    ),
+    Kind(
+        service.NotAcceptable,
+        406,
+        "not-acceptable",
+        "Not acceptable",
+        "The Accept header rules out every form that an answer can have. Leave it out to be answered "
+        "in the form of the request, or name application/vnd.msgpack or application/json.",
+    ),
+    Kind(
+        service.BodyTooLarge,
+        413,
+        "body-too-large",
+        "Body too large",
+        "The body has more bytes than this service accepts; it was not read to its end. "
+        "GET /v1/limits tells the limit and the setting behind it. msgpack takes about a fifth of "
+        "the bytes of JSON, and samples can be sent in several requests.",
+    ),
+    Kind(
+        service.UnsupportedMediaType,
+        415,
+        "unsupported-media-type",
+        "Unsupported media type",
+        "The Content-Type header is missing, or names something other than msgpack "
+        "(application/vnd.msgpack, application/msgpack, application/x-msgpack) and JSON "
+        "(application/json, in UTF-8).",
+    ),
+    Kind(
+        service.UnsupportedCoding,
+        415,
+        "unsupported-content-coding",
+        "Unsupported content coding",
+        "The body is compressed in a way that this service does not read. Send it as it is, without "
+        "a Content-Encoding header.",
+    ),
+    Kind(
+        engine.InvalidRequest,
+        422,
+        "invalid-request",
+        "Invalid request",
+        "The body is well-formed, but several things in it mean nothing. Each entry of errors names "
+        "one, with what was expected and what was found.",
+    ),
+    Kind(
+        engine.UnknownField,
+        422,
+        "unknown-field",
+        "Unknown field",
+        "The body or its config has a field that this operation does not know; often it is a "
+        "spelling mistake. GET /v1/operations lists every tensor and config field.",
+    ),
+    Kind(
+        engine.MissingField,
+        422,
+        "missing-field",
+        "Missing field",
+        "A tensor or a config field that this operation needs was not sent. GET /v1/operations tells "
+        "which are required.",
+    ),
+    Kind(
+        engine.InvalidValue,
+        422,
+        "invalid-value",
+        "Invalid value",
+        "A field has a value that it does not accept. Each entry of errors tells what it accepts; "
+        "true and false are never integers.",
+    ),
+    Kind(
+        engine.DtypeMismatch,
+        422,
+        "dtype-mismatch",
+        "Element types do not fit",
+        "A tensor has an element type that it cannot have, or the floating tensors of the request "
+        "differ in theirs. All floating tensors of a request have one type, which is also the "
+        "result's.",
+    ),
+    Kind(
+        engine.ShapeMismatch,
+        422,
+        "shape-mismatch",
+        "Shapes do not fit",
+        "The shapes of the tensors contradict each other or the config: a weight for other channels, "
+        "a dy unlike the output, a number of axes that the layout does not have. The action plan "
+        "tells the shape of every tensor.",
+    ),
+    Kind(
+        engine.EmptyOutput,
+        422,
+        "empty-output",
+        "Empty output",
+        "With this config the output has no elements along a spatial axis: the window is wider than "
+        "the padded input. Use less dilation, a smaller kernel, or more padding.",
+    ),
+    Kind(
+        engine.InvalidIndices,
+        422,
+        "invalid-indices",
+        "Indices out of range",
+        "An element of indices does not point into its plane. Indices count in row-major order "
+        "within the spatial plane of one sample and channel, from 0.",
+    ),
+    Kind(
+        service.LimitExceeded,
+        422,
+        "limit-exceeded",
+        "Limit exceeded",
+        "The request would cost more than one request may: in bytes of output, in workspace or in "
+        "arithmetic, as worked out from its shapes before anything was computed. GET /v1/limits "
+        "tells the limits, the action plan the cost of a request. Samples can be sent in several "
+        "requests.",
+    ),
+    Kind(
+        service.InvalidHeader,
+        422,
+        "invalid-header",
+        "Invalid header",
+        "A request header has a value that means nothing; the entry of errors names it.",
+    ),
+    Kind(
+        service.RateLimited,
+        429,
+        "rate-limited",
+        "Too many requests",
+        "You send more than your share. Wait for the seconds in the Retry-After header.",
+    ),
+    Kind(
+        service.QueueFull,
+        503,
+        "queue-full",
+        "Queue full",
+        "The service has as much waiting work as it takes. The Retry-After header tells, from the "
+        "rate at which the queue drains, after how many seconds there should be room.",
+    ),
+    Kind(
+        service.ShuttingDown,
+        503,
+        "shutting-down",
+        "Shutting down",
+        "The service is about to end: it finishes what it has accepted and takes nothing new. Try "
+        "again after the seconds in the Retry-After header, when another may have taken its place.",
+    ),
+    Kind(
+        service.WorkersUnavailable,
+        503,
+        "workers-unavailable",
+        "No worker available",
+        "The processes that compute are being started, or started again. Try again after the seconds "
+        "in the Retry-After header.",
+    ),
+    Kind(
+        service.DeadlineExceeded,
+        504,
+        "deadline-exceeded",
+        "Deadline exceeded",
+        "The answer was not ready when the deadline of the X-Deadline-Ms header, or the service's "
+        "own, passed. Work that waited was dropped, work that ran was stopped.",
+    ),
+    Kind(
+        service.WorkerCrashed,
+        500,
+        "worker-crashed",
+        "Workers crashed",
+        "Two processes ended while they computed this request, so it was not given to a third. That "
+        "is a mistake of ours, or of a machine with too little memory; please report it with the "
+        "request id.",
+    ),
+    INTERNAL,
+)
+"""Every kind of problem."""
+
+_BY_CLASS: Final = {kind.error: kind for kind in KINDS}
+
+
+def problem(error: BaseException, request_id: str) -> Problem:
+    """Explain an error to the client; of those without a row of their own, nothing is told."""
+    kind = next((_BY_CLASS[base] for base in type(error).__mro__ if base in _BY_CLASS), INTERNAL)
+    issues: tuple[engine.Issue, ...] = ()
+    if isinstance(error, service.ServiceError | engine.EngineError) and kind is not INTERNAL:
+        issues = error.issues
+    body = {
+        "type": f"/problems/{kind.slug}",
+        "title": kind.title,
+        "status": kind.status,
+        "detail": _detail(error, kind, issues),
+        "request_id": _short(request_id),
+        "errors": [_entry(issue) for issue in issues[:MAX_ISSUES]],
+    }
+    text = json.dumps(body, separators=(",", ":"), allow_nan=False)
+    return Problem(kind.status, kind.slug, _headers(error, kind), text.encode())
+
+
+def pages() -> dict[str, str]:
+    """The HTML page of each problem by its slug, and under "" the list of them all."""
+    rows = "\n".join(
+        f'<li><a href="{kind.slug}">{escape(kind.title)}</a> ({kind.status})</li>' for kind in KINDS
+    )
+    index = _page("Problems", f"<p>What an answer's type can be.</p>\n<ul>\n{rows}\n</ul>")
+    return {"": index} | {kind.slug: _kind_page(kind) for kind in KINDS}
+
+
+def _kind_page(kind: Kind) -> str:
+    body = f'<p>Status {kind.status}</p>\n<p>{escape(kind.about)}</p>\n<p><a href="./">All problems</a></p>'
+    return _page(kind.title, body)
+
+
+def _page(title: str, body: str) -> str:
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>Convoke: {escape(title)}</title>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
+        f"{body}\n</body>\n</html>\n"
+    )
+
+
+def _headers(error: BaseException, kind: Kind) -> dict[str, str]:
+    headers = {"Content-Type": "application/problem+json"}
+    if kind.status in (429, 503):
+        wait = error.retry_after if isinstance(error, service.ServiceError) else None
+        headers["Retry-After"] = str(max(1, math.ceil(min(MAX_RETRY_S, wait or 1))))
+    if isinstance(error, service.MethodNotAllowed):
+        headers["Allow"] = ", ".join(error.allow)
+    if isinstance(error, service.Unauthorized):
+        headers["WWW-Authenticate"] = 'Bearer realm="convoke"'
+    if isinstance(error, service.UnsupportedCoding):
+        headers["Accept-Encoding"] = "identity"
+    elif isinstance(error, service.UnsupportedMediaType):
+        headers["Accept"] = ", ".join(MEDIA_TYPES)
+    return headers
+
+
+def _detail(error: BaseException, kind: Kind, issues: tuple[engine.Issue, ...]) -> str:
+    if kind is INTERNAL:
+        return "Something went wrong on our side; the request id finds it in the log."
+    if isinstance(error, service.ServiceError):
+        return _short(error.detail, 4 * MAX_TEXT)
+    first = issues[0] if issues else engine.Issue((), kind.title)
+    path = ".".join(map(str, first.loc))
+    text = f"{path}: {first.msg}" if path else first.msg
+    if len(issues) > 1:
+        text += f"; and {len(issues) - 1} more"
+    return _short(text, 4 * MAX_TEXT)
+
+
+def _entry(issue: engine.Issue) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "loc": [_plain(step) for step in issue.loc],
+        "msg": _short(issue.msg, 4 * MAX_TEXT),
+    }
+    if issue.expected is not None:
+        entry["expected"] = _short(issue.expected, 4 * MAX_TEXT)
+    if issue.expected is not None or issue.got is not None:
+        entry["got"] = _plain(issue.got)
+    return entry
+
+
+def _plain(value: object, depth: int = 0) -> object:
+    """A value as short JSON: what is long is cut, what is not JSON is named, data is never shown."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Integral):
+        bits = int(value).bit_length()
+        return int(value) if bits <= 64 else f"an integer of {bits} bits"
+    if isinstance(value, Real):
+        return _number(float(value))
+    if isinstance(value, str):
+        return _short(value)
+    if isinstance(value, list | tuple | dict) and depth == 2:
+        return f"{len(value)} items"
+    if isinstance(value, list | tuple):
+        shown = [_plain(item, depth + 1) for item in value[:MAX_ITEMS]]
+        return [*shown, "…"] if len(value) > MAX_ITEMS else shown
+    if isinstance(value, dict):
+        pairs = list(value.items())[:MAX_ITEMS]
+        return {_short(str(key)): _plain(item, depth + 1) for key, item in pairs}
+    return f"{len(value)} bytes" if isinstance(value, bytes) else type(value).__name__
+
+
+def _number(value: float) -> object:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _short(text: str, length: int = MAX_TEXT) -> str:
+    """A text that JSON in UTF-8 can hold, cut to a length."""
+    whole = text if len(text) <= length else text[: length - 1] + "…"
+    return whole.encode(errors="backslashreplace").decode()
