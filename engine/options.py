@@ -132,15 +132,20 @@ class Flag:
 
 @dataclass(frozen=True)
 class Integer:
-    """One integer of at least `minimum`."""
+    """One integer of at least `minimum`; not 0 where `divides`."""
 
     minimum: int
+    divides: bool = False
 
     def read(self, value: object, loc: Loc, dims: int) -> int:  # noqa: ARG002
-        return read_integer(value, loc, self.minimum)
+        number = read_integer(value, loc, self.minimum)
+        if self.divides and number == 0:
+            raise fail(InvalidValue, loc, "nothing can be divided by it", "any integer but 0", 0)
+        return number
 
     def schema(self) -> Schema:
-        return {"type": "integer", "minimum": self.minimum, "maximum": LARGEST}
+        schema: Schema = {"type": "integer", "minimum": self.minimum, "maximum": LARGEST}
+        return {**schema, "not": {"const": 0}} if self.divides else schema
 
 
 @dataclass(frozen=True)

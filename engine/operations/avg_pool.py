@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from engine.averaging import average, average_backward
 from engine.geometry import Axis, Tile
 from engine.kernels.pooling import taps_between
-from engine.options import Flag, Integer, option
+from engine.options import LARGEST, Flag, Integer, option
 from engine.plans import Plan
 from engine.pool import Pool, WindowConfig
 
@@ -31,7 +31,7 @@ class AvgPoolConfig(WindowConfig):
 
     count_include_pad: bool = option(Flag(), "True counts padding as members of a window.", True)
     divisor_override: int | None = option(
-        Integer(1), "Divide by this instead of the number of members.", None
+        Integer(-LARGEST, divides=True), "Divide by this instead of the number of members.", None
     )
 
 

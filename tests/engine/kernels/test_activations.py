@@ -1,0 +1,80 @@
+"""Activations against the standard library, their derivatives against differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from engine.kernels.activations import TABLE, Activation, activate, activate_backward
+from engine.kernels.erf import erfc
+
+Z = np.array([-30.0, -6.0, -2.6, -1.0, -0.3, 0.2, 0.47, 1.5, 2.4, 7.0, 40.0])
+SCALAR: dict[str, Callable[[float], float]] = {
+    "identity": lambda z: z,
+    "relu": lambda z: max(z, 0),
+    "leaky_relu": lambda z: z if z > 0 else 0.01 * z,
+    "elu": lambda z: z if z > 0 else math.expm1(z),
+    "selu": lambda z: 1.0507009873554805 * (z if z > 0 else 1.6732632423543772 * math.expm1(z)),
+    "gelu": lambda z: 0.5 * z * math.erfc(-z / math.sqrt(2)),
+    "silu": lambda z: z / (1 + math.exp(-z)),
+    "sigmoid": lambda z: 1 / (1 + math.exp(-z)),
+    "hard_sigmoid": lambda z: min(max(0.2 * z + 0.5, 0), 1),
+    "tanh": math.tanh,
+    "softplus": lambda z: math.log1p(math.exp(z)),
+    "exponential": math.exp,
+    "affine": lambda z: z,
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_value(name: str) -> None:
+    y = np.empty_like(Z)
+    activate(Activation(name, TABLE[name].defaults), Z, y)
+    np.testing.assert_allclose(y, [SCALAR[name](z) for z in Z], rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("other", [False, True])
+def test_derivative_is_the_slope(name: str, other: bool) -> None:
+    parameters = tuple(
+        (key, value if not other else (not value if isinstance(value, bool) else value + 0.3))
+        for key, value in TABLE[name].defaults
+    )
+    activation = Activation(name, parameters)
+    z = Z[1:-1]
+    h = 1e-5
+    slope = (activation.value(z + h) - activation.value(z - h)) / (2 * h)
+    np.testing.assert_allclose(activation.derivative(z), slope, rtol=1e-7, atol=1e-8)
+    dz = np.empty_like(z)
+    activate_backward(activation, z, np.full_like(z, 3), dz)
+    np.testing.assert_allclose(dz, 3 * activation.derivative(z))
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_element_rounds_alike_wherever_it_stands(name: str, dtype: type) -> None:
+    rng = np.random.default_rng(5)
+    z = (rng.standard_normal(1031) * 4).astype(dtype)
+    activation = Activation(name, TABLE[name].defaults)
+    for function in (activation.value, activation.derivative):
+        whole = function(z)
+        assert whole.dtype == dtype
+        for lo, hi in ((0, 1), (3, 10), (17, 100), (1030, 1031)):
+            assert np.array_equal(whole[lo:hi], function(z[lo:hi].copy()))
+
+
+def test_extremes_stay_finite_or_become_what_they_should() -> None:
+    z = np.array([-np.inf, -1e4, 1e4, np.inf, np.nan])
+    with np.errstate(all="ignore"):
+        sigmoid = Activation("sigmoid").value(z)
+        softplus = Activation("softplus").value(z)
+    np.testing.assert_array_equal(sigmoid, [0, 0, 1, 1, np.nan])
+    np.testing.assert_array_equal(softplus, [0, 0, 1e4, np.inf, np.nan])
+
+
+def test_erfc_against_the_standard_library() -> None:
+    x = np.linspace(-6, 26, 4001)
+    np.testing.assert_allclose(erfc(x), [math.erfc(v) for v in x], rtol=1e-12, atol=1e-300)

@@ -1,0 +1,64 @@
+"""Sums over samples keep requests apart, in an order of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.kernels.requests import request_blocks, sum_by_request, sum_samples
+
+ROWS = st.lists(st.integers(0, 9), min_size=1, max_size=12)
+
+
+@given(ROWS, st.integers(1, 7))
+def test_blocks_cover_every_sample_of_its_request_once(rows: list[int], samples: int) -> None:
+    owner = np.repeat(np.arange(len(rows)), rows)
+    seen = np.zeros(len(owner), int)
+    for batch in request_blocks(rows, samples):
+        for requests, block, each in batch:
+            seen[block] += 1
+            owners = np.repeat(np.arange(requests.start, requests.stop), each)
+            assert np.array_equal(owner[block], owners)
+            assert block.stop - block.start <= max(samples, each)
+    assert (seen == 1).all()
+
+
+@given(ROWS, st.integers(1, 7))
+def test_a_request_is_cut_alike_alone_and_in_a_batch(rows: list[int], samples: int) -> None:
+    starts = np.cumsum(rows) - rows
+    cuts: dict[int, list[tuple[int, int]]] = {i: [] for i in range(len(rows))}
+    for batch in request_blocks(rows, samples):
+        for requests, block, each in batch:
+            for place, request in enumerate(range(requests.start, requests.stop)):
+                lo = block.start + place * each - starts[request]
+                cuts[request].append((int(lo), int(lo) + each))
+    for request, count in enumerate(rows):
+        alone = [
+            (block.start, block.stop)
+            for batch in request_blocks([count], samples)
+            for _, block, _ in batch
+        ]
+        assert cuts[request] == alone
+
+
+@given(ROWS, st.integers(1, 4))
+def test_sums_have_the_same_bits_alone_and_in_a_batch(rows: list[int], width: int) -> None:
+    rng = np.random.default_rng(sum(rows))
+    values = rng.standard_normal((sum(rows), width)).astype(np.float32)
+    out = np.empty((len(rows), width), np.float32)
+    sum_by_request(values, rows, out)
+    start = 0
+    for request, count in enumerate(rows):
+        alone = np.empty((1, width), np.float32)
+        sum_by_request(values[start : start + count], [count], alone)
+        assert np.array_equal(out[request], alone[0])
+        np.testing.assert_allclose(
+            alone[0], values[start : start + count].sum(0, np.float64), rtol=1e-5, atol=1e-6
+        )
+        start += count
+
+
+def test_one_sample_is_no_copy() -> None:
+    values = np.ones((3, 2))
+    assert sum_samples(values, 1) is values

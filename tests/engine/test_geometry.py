@@ -1,0 +1,114 @@
+"""Window arithmetic against brute force over every position."""
+
+from __future__ import annotations
+
+from math import prod
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.geometry import (
+    Adaptive,
+    Axis,
+    block_tile,
+    blocking,
+    ranges,
+    same_padding,
+    strided_out,
+    tiles,
+)
+
+
+@st.composite
+def axes(draw: st.DrawFn) -> Axis:
+    size, kernel = draw(st.integers(1, 12)), draw(st.integers(1, 5))
+    stride, dilation = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    low, high = draw(st.integers(0, 6)), draw(st.integers(0, 6))
+    out = strided_out(size, dilation * (kernel - 1) + 1, stride, low, high, draw(st.booleans()))
+    return Axis(size, kernel, stride, dilation, low, high, max(out, 1))
+
+
+@given(axes(), st.data())
+def test_outputs_of_a_tap_are_those_that_read_a_real_input(axis: Axis, data: st.DataObject) -> None:
+    lo = data.draw(st.integers(0, axis.out - 1))
+    hi = data.draw(st.integers(lo + 1, axis.out))
+    tap = data.draw(st.integers(0, axis.kernel - 1))
+    reading = [o for o in range(lo, hi) if 0 <= axis.input_of(tap, o) < axis.size]
+    start, stop = axis.outputs_of(tap, lo, hi)
+    assert list(range(start, stop)) == reading
+    assert lo <= start <= stop <= hi
+
+
+@given(axes())
+def test_inputs_of_a_tile_hold_every_input_it_reads(axis: Axis) -> None:
+    start, stop = axis.inputs_of(0, axis.out)
+    read = {axis.input_of(t, o) for t in range(axis.kernel) for o in range(axis.out)}
+    assert {i for i in read if 0 <= i < axis.size} <= set(range(start, stop))
+    assert 0 <= start <= stop <= axis.size
+
+
+@given(st.integers(1, 40), st.integers(1, 60))
+def test_adaptive_windows_in_closed_form(size: int, out: int) -> None:
+    axis = Adaptive(size, out)
+    windows = [axis.window(o) for o in range(out)]
+    assert windows[0][0] == 0
+    assert windows[-1][1] == size
+    assert axis.visits == sum(hi - lo for lo, hi in windows)
+    assert axis.extent == max(hi - lo for lo, hi in windows)
+
+
+@given(st.integers(1, 30), st.integers(1, 9), st.integers(1, 5))
+def test_same_padding_keeps_ceil_of_the_quotient(size: int, extent: int, stride: int) -> None:
+    low, high = same_padding(size, extent, stride, lower=False)
+    assert strided_out(size, extent, stride, low, high) == -(-size // stride)
+    assert high - low in (0, 1)
+    assert same_padding(size, extent, stride, lower=True) == (high, low)
+
+
+@given(axes())
+def test_a_last_window_of_ceil_mode_starts_inside(axis: Axis) -> None:
+    out = strided_out(axis.size, axis.extent, axis.stride, axis.low, axis.high, ceil=True)
+    # Padding as wide as the window has windows of its own beyond the input, however rounded.
+    if out > 0 and axis.high < axis.extent <= axis.size + axis.low + axis.high:
+        assert (out - 1) * axis.stride - axis.low < axis.size
+
+
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=3),
+    st.integers(1, 30),
+    st.integers(1, 70),
+    st.integers(1, 70),
+    st.integers(1, 8),
+    st.integers(100, 5000),
+)
+def test_blocks_fit_their_capacity(
+    out: list[int], taps: int, channels: int, other: int, groups: int, capacity: int
+) -> None:
+    b = blocking(out, taps, channels, other, groups, capacity)
+    one = max(b.channels * taps, other)
+    assert prod(b.tile) * one <= capacity or (prod(b.tile) == 1 and (b.channels == 1 or other > 1))
+    if prod(b.tile) > 1:
+        assert b.samples * b.groups * prod(b.tile) * one <= capacity
+    assert 1 <= b.channels <= channels
+    assert 1 <= b.groups <= groups
+    assert b.samples == 1 or b.groups == groups
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=3), st.integers(1, 20))
+def test_tiles_cover_every_output_once(out: list[int], width: int) -> None:
+    tile = block_tile(out, width)
+    assert prod(tile) <= width
+    seen: dict[tuple[int, ...], int] = {}
+    for spans in tiles(out, tile):
+        block: list[tuple[int, ...]] = [()]
+        for lo, hi in spans:
+            block = [(*head, i) for head in block for i in range(lo, hi)]
+        for place in block:
+            seen[place] = seen.get(place, 0) + 1
+    assert len(seen) == prod(out)
+    assert set(seen.values()) == {1}
+
+
+def test_ranges_end_with_a_shorter_one() -> None:
+    assert ranges(7, 3) == ((0, 3), (3, 6), (6, 7))
+    assert ranges(0, 3) == ()

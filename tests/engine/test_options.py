@@ -1,0 +1,148 @@
+"""Config fields: what they accept, what they refuse, and what their schema says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from engine import errors
+from engine.activation_option import ACTIVATION
+from engine.options import (
+    LARGEST,
+    Choice,
+    Flag,
+    Integer,
+    Letters,
+    Number,
+    Padding,
+    PerAxis,
+    Shape,
+    config_schema,
+    option,
+    read_config,
+)
+
+LOC = ("config", "field")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (PerAxis(1), 3, (3, 3)),
+        (PerAxis(1), [3, 4], (3, 4)),
+        (PerAxis(1, hole=True), [None, 4], (None, 4)),
+        (PerAxis(1, hole=True), None, (None, None)),
+        (Padding(("same",)), "same", "same"),
+        (Padding(("same",)), 2, ((2, 2), (2, 2))),
+        (Padding(("same",)), [1, 2], ((1, 1), (2, 2))),
+        (Padding(("same",)), [[0, 1], [2, 3]], ((0, 1), (2, 3))),
+        (Padding(("same",)), [[0, 1], 2], ((0, 1), (2, 2))),
+        (Choice(("a", "b")), "b", "b"),
+        (Flag(), True, True),
+        (Integer(0), 0, 0),
+        (Integer(-5, divides=True), -5, -5),
+        (Integer(0), LARGEST, LARGEST),
+        (Number(), 2, 2.0),
+        (Number(), -0.5, -0.5),
+        (Letters(("NCHW",)), "NHWC", "NHWC"),
+        (Shape(), [0, 3, 4], (0, 3, 4)),
+    ],
+)
+def test_reads(kind: Any, value: object, expected: object) -> None:
+    assert kind.read(value, LOC, 2) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "loc"),
+    [
+        (PerAxis(1), 0, LOC),
+        (PerAxis(1), True, LOC),
+        (PerAxis(1), 1.0, LOC),
+        (PerAxis(1), "1", LOC),
+        (PerAxis(1), None, LOC),
+        (PerAxis(1), [1], LOC),
+        (PerAxis(1), [1, 2, 3], LOC),
+        (PerAxis(1), [1, False], (*LOC, 1)),
+        (PerAxis(1), [1, None], (*LOC, 1)),
+        (PerAxis(1), LARGEST + 1, LOC),
+        (Padding(("same",)), "full", LOC),
+        (Padding(("same",)), -1, LOC),
+        (Padding(("same",)), [1, -1], (*LOC, 1)),
+        (Padding(("same",)), [[1, 2], [1, 2, 3]], (*LOC, 1)),
+        (Padding(("same",)), [[1, 2], [1, True]], (*LOC, 1, 1)),
+        (Padding(("same",)), [1, 2, 3, 4], LOC),
+        (Choice(("a",)), "c", LOC),
+        (Choice(("a",)), 1, LOC),
+        (Flag(), 1, LOC),
+        (Flag(), "true", LOC),
+        (Integer(1), 0, LOC),
+        (Integer(-5, divides=True), 0, LOC),
+        (Integer(-5, divides=True), -6, LOC),
+        (Number(), float("nan"), LOC),
+        (Number(), float("inf"), LOC),
+        (Number(), True, LOC),
+        (Number(), "1", LOC),
+        (Number(), 10**400, LOC),
+        (Number(positive=True), 0, LOC),
+        (Letters(("NCHW",)), 5, LOC),
+        (Shape(), [1, 2], LOC),
+        (Shape(), [1, 2, -3], (*LOC, 2)),
+        (ACTIVATION, "swishy", (*LOC, "name")),
+        (ACTIVATION, 5, LOC),
+        (ACTIVATION, {"name": "elu", "alpha": "1"}, (*LOC, "alpha")),
+        (ACTIVATION, {"name": "relu", "alpha": 1}, (*LOC, "alpha")),
+        (ACTIVATION, {"alpha": 1}, (*LOC, "name")),
+    ],
+)
+def test_refuses_with_the_path(kind: Any, value: object, loc: tuple[str | int, ...]) -> None:
+    with pytest.raises(errors.InvalidRequest) as caught:
+        kind.read(value, LOC, 2)
+    assert caught.value.issues[0].loc == loc
+    assert caught.value.issues[0].expected is not None
+
+
+@dataclass(frozen=True)
+class Example:
+    size: tuple[int, ...] = option(PerAxis(1), "Size.")
+    flag: bool = option(Flag(), "Flag.", False)
+    name: str | None = option(Choice(("a", "b")), "Name.", None)
+
+
+def test_a_config_has_its_defaults() -> None:
+    assert read_config(Example, {"size": 2}, 2) == Example((2, 2), False, None)
+    assert read_config(Example, {"size": 2, "name": None}, 1).name is None
+
+
+def test_a_config_reports_everything_that_is_wrong() -> None:
+    with pytest.raises(errors.InvalidRequest) as caught:
+        read_config(Example, {"flag": 1, "sise": 2}, 2)
+    assert {issue.loc for issue in caught.value.issues} == {
+        ("config", "sise"),
+        ("config", "size"),
+        ("config", "flag"),
+    }
+
+
+def test_one_kind_of_mistake_keeps_its_name() -> None:
+    with pytest.raises(errors.MissingField):
+        read_config(Example, None, 2)
+    with pytest.raises(errors.UnknownField):
+        read_config(Example, {"size": 1, "x": 1}, 2)
+    with pytest.raises(errors.InvalidValue):
+        read_config(Example, [], 2)
+
+
+def test_null_is_no_default_where_the_field_has_another() -> None:
+    with pytest.raises(errors.InvalidValue):
+        read_config(Example, {"size": 1, "flag": None}, 2)
+
+
+def test_the_schema_says_what_is_required_and_what_defaults_are() -> None:
+    schema = config_schema(Example)
+    assert schema["required"] == ["size"]
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["flag"]["default"] is False
+    assert {"type": "null"} in schema["properties"]["name"]["anyOf"]
+    assert all(field["description"] for field in schema["properties"].values())

@@ -1,0 +1,90 @@
+"""Threads over blocks: each block once, failures heard, stops obeyed, BLAS put back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from engine import threads
+from engine.errors import Stopped
+
+MUCH = threads.SMALL_FLOPS
+
+
+@pytest.fixture(autouse=True)
+def two_threads() -> Iterator[None]:
+    before = threads.get_threads()
+    threads.set_threads(2)
+    yield
+    threads.set_threads(before)
+
+
+@pytest.mark.parametrize("flops", [0, MUCH])
+def test_every_block_runs_once(flops: int) -> None:
+    seen: list[int] = []
+    threads.for_each(seen.append, [(i,) for i in range(100)], flops)
+    assert sorted(seen) == list(range(100))
+
+
+def test_two_threads_work_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=10)
+    threads.for_each(lambda _: both.wait(), [(0,), (1,)], MUCH)
+
+
+def test_a_failure_in_any_block_is_raised() -> None:
+    def block(i: int) -> None:
+        if i == 37:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        threads.for_each(block, [(i,) for i in range(64)], MUCH)
+
+
+@pytest.mark.parametrize("flops", [0, MUCH])
+def test_stop_is_polled_before_blocks(flops: int) -> None:
+    done: list[int] = []
+    with threads.stoppable(lambda: len(done) >= 3), pytest.raises(Stopped):
+        threads.for_each(done.append, [(i,) for i in range(1000)], flops)
+    assert len(done) < 10
+
+
+def test_stop_ends_with_its_block() -> None:
+    with threads.stoppable(lambda: True):
+        pass
+    threads.check_stop()
+
+
+def test_scratch_is_reused_within_its_capacity_and_its_parts_do_not_overlap() -> None:
+    f4 = np.dtype(np.float32)
+    elements = threads.PART_BYTES // 4
+    parts = [threads.scratch(elements, f4, part) for part in range(3)]
+    again = threads.scratch(elements, f4, 1)
+    assert np.shares_memory(parts[1], again)
+    assert not any(np.shares_memory(parts[i], parts[j]) for i, j in ((0, 1), (1, 2), (0, 2)))
+    assert threads.scratch(elements + 1, f4).size == elements + 1
+
+
+def test_blas_is_held_to_one_thread_and_put_back() -> None:
+    blas = threads._blas()
+    if blas is None:
+        pytest.skip("this NumPy's BLAS has no thread setting that we know")
+    setter, getter = blas
+    before = getter()
+    setter(2)
+    try:
+        with threads.single_threaded_blas():
+            assert getter() == 1
+            with threads.single_threaded_blas():
+                assert getter() == 1
+            assert getter() == 1
+        assert getter() == 2
+    finally:
+        setter(before)
+
+
+def test_no_fewer_than_one_thread() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        threads.set_threads(0)
