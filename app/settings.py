@@ -11,7 +11,7 @@ import math
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, cast
 
-from engine.threads import usable_cpus
+from app.workers.cpus import available_cpus
 
 PREFIX = "CONVOKE_"
 
@@ -91,7 +91,7 @@ class Settings:
     host: str = _row("127.0.0.1", "Address to listen on.")
     port: int = _row(8000, "Port to listen on; 0 takes a free one.", high=65535)
     workers: int = _row(
-        usable_cpus,
+        available_cpus,
         "Worker processes that compute; 0 computes on a thread of the server process.",
         shown="the CPUs this process may use",
         high=1024,
@@ -127,6 +127,15 @@ class Settings:
     max_workspace_bytes: int = _row(
         1 * GiB, "Largest workspace of one request, from its plan.", unit="bytes", limit=True
     )
+    max_tensor_bytes: int = _row(
+        768 * MiB,
+        "Largest inputs and outputs together of one request.",
+        unit="bytes",
+        limit=True,
+    )
+    max_json_numbers: int = _row(
+        1 << 22, "Most numbers in the lists of one JSON body, sent or answered.", limit=True
+    )
     max_flops: int = _row(
         10**12,
         "Most floating-point operations of one request, from its plan; a multiply-add is 2.",
@@ -156,6 +165,9 @@ class Settings:
         limit=True,
     )
 
+    max_compute_s: float = _row(
+        600.0, "Time after which a call counts as stuck.", unit="s", low=1, limit=True
+    )
     header_timeout_s: float = _row(
         10.0, "Longest wait for a request's headers to arrive whole.", unit="s", low=0.1, limit=True
     )
@@ -197,11 +209,10 @@ ROWS: tuple[Row, ...] = tuple(map(_as_row, fields(Settings)))
 """The table."""
 
 
-def limits(settings: Settings) -> list[dict[str, Any]]:
-    """What `GET /v1/limits` answers: every limit with its value, unit and meaning."""
-    return [
-        {
-            "name": row.name,
+def limits(settings: Settings) -> dict[str, dict[str, Any]]:
+    """What `GET /v1/limits` answers: every limit by name, with its value, unit and meaning."""
+    return {
+        row.name: {
             "value": getattr(settings, row.name),
             "unit": row.unit,
             "help": row.help,
@@ -209,7 +220,7 @@ def limits(settings: Settings) -> list[dict[str, Any]]:
         }
         for row in ROWS
         if row.limit
-    ]
+    }
 
 
 def table() -> str:

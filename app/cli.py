@@ -1,0 +1,64 @@
+"""The command `convoke`: `serve` runs the service, `settings` lists what can be set."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from app import __version__
+from app.options import SettingsError, load, unknown
+from app.settings import ROWS, table
+
+USAGE_ERROR = 2
+"""Exit status where the command or a setting is wrong."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line for each error; the usage of all options would hide it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE_ERROR, f"{self.prog}: {message}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="convoke", description="Convolution as a service.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"convoke {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    serve = commands.add_parser("serve", help="run the service", allow_abbrev=False)
+    for row in ROWS:
+        shown = f" Default: {row.shown}." if row.shown else ""
+        serve.add_argument(
+            row.option, dest=row.name, metavar="VALUE", help=f"{row.help}{shown}".replace("%", "%%")
+        )
+    commands.add_parser("settings", help="list every setting, with its variable and option")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    given = vars(_parser().parse_args(arguments))
+    if given.pop("command") == "settings":
+        print(table(), end="")
+        return 0
+    return _serve(given)
+
+
+def _serve(options: dict[str, str | None]) -> int:
+    try:
+        settings = load(os.environ, options)
+    except SettingsError as error:
+        print(f"convoke: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    # Imported here so that the other commands, and errors, do not wait for all of it.
+    from app import server
+
+    for name in unknown(os.environ):
+        print(f"convoke: {name} is no setting of ours and has no effect", file=sys.stderr)
+    try:
+        return server.serve(settings)
+    except server.CannotListen as error:
+        print(f"convoke: {error}", file=sys.stderr)
+        return 1

@@ -1,0 +1,225 @@
+"""The one middleware, pure ASGI: what every request and every answer has, whatever the route.
+
+It names the request, answers preflights, turns every exception into a problem, adds the headers
+that all answers share, and gives the finished story to telemetry. One layer instead of five,
+because each layer costs every request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from os import urandom
+from time import monotonic
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app import logs
+from app.errors import ShuttingDown
+from app.lifecycle import Lifecycle
+from app.problems import Problem, problem
+from app.settings import Settings
+from app.telemetry import Record, Telemetry
+
+RECORD = "convoke.record"
+"""Key of the request's `Record` in its scope."""
+
+ARRIVED = "convoke.arrived"
+"""Key, in a scope, of the arrival of the request's first byte, where the connection noted it."""
+
+CLIENT_GONE = 499
+"""Status under which requests are counted whose client left before the answer."""
+
+LINGER_S = 2.0
+"""How long the rest of a refused body is read and thrown away, so that the refusal is read."""
+
+SMALL_REST = 1 << 20
+"""A refused body of no more bytes is read to its end, and the connection is kept."""
+
+_EXPOSED = b"X-Request-Id, Server-Timing, Retry-After"
+_ALLOWED_HEADERS = b"Accept, Authorization, Content-Type, X-Deadline-Ms, X-Request-Id, traceparent"
+_PREFLIGHT_MAX_AGE_S = b"7200"
+
+
+class ClientGone(Exception):
+    """The client closed its connection before it had the answer."""
+
+
+class Edge:
+    """Wraps the application; see the module."""
+
+    def __init__(
+        self, app: ASGIApp, settings: Settings, telemetry: Telemetry, lifecycle: Lifecycle
+    ) -> None:
+        self._app = app
+        self._telemetry = telemetry
+        self._lifecycle = lifecycle
+        self._origins = frozenset(origin.encode() for origin in settings.cors_origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        record = _record(scope)
+        scope[RECORD] = record
+        answer = _Answer(send, record, self._cors(record), self._lifecycle)
+        self._lifecycle.begin()
+        try:
+            if record.method == "OPTIONS" and self._is_preflight(record):
+                await _preflight(answer)
+            else:
+                await self._app(scope, receive, answer)
+        except ClientGone:
+            record.status = CLIENT_GONE
+        except asyncio.CancelledError:
+            # The server gives up waiting at the end of its drain; the client still gets an answer.
+            await self._refuse(ShuttingDown(), record, receive, answer)
+        except Exception as error:  # noqa: BLE001 - the place where every failure becomes a problem
+            await self._refuse(error, record, receive, answer)
+        finally:
+            self._lifecycle.end()
+            self._telemetry.request_done(record)
+
+    async def _refuse(
+        self, error: BaseException, record: Record, receive: Receive, answer: _Answer
+    ) -> None:
+        refusal = problem(error, record.request_id)
+        if refusal.status == 500:
+            logs.server.error(
+                "request failed",
+                exc_info=error,
+                extra={"fields": {"request_id": record.request_id}},
+            )
+        if record.status:
+            # Half an answer is out; only a broken connection can tell that it is not whole.
+            raise error
+        record.problem = refusal.slug
+        unread = record.unread and _rest(record) > SMALL_REST
+        await answer.problem(refusal, close=unread)
+        if unread:
+            await _linger(receive)
+            await answer({"type": "http.response.body"})
+
+    def _cors(self, record: Record) -> list[tuple[bytes, bytes]]:
+        """The headers that let a page of another origin read the answer."""
+        if not self._origins:
+            return []
+        if b"*" in self._origins:
+            return [
+                (b"access-control-allow-origin", b"*"),
+                (b"access-control-expose-headers", _EXPOSED),
+            ]
+        origin = record.headers.get(b"origin")
+        if origin not in self._origins:
+            return [(b"vary", b"Origin")]
+        return [
+            (b"access-control-allow-origin", origin),
+            (b"access-control-expose-headers", _EXPOSED),
+            (b"vary", b"Origin"),
+        ]
+
+    def _is_preflight(self, record: Record) -> bool:
+        origin = record.headers.get(b"origin")
+        known = origin is not None and (b"*" in self._origins or origin in self._origins)
+        return known and b"access-control-request-method" in record.headers
+
+
+class _Answer:
+    """The `send` of one request: adds the shared headers and notes what went out."""
+
+    __slots__ = ("_headers", "_lifecycle", "_record", "_send")
+
+    def __init__(
+        self,
+        send: Send,
+        record: Record,
+        cors: list[tuple[bytes, bytes]],
+        lifecycle: Lifecycle,
+    ) -> None:
+        self._send = send
+        self._record = record
+        self._lifecycle = lifecycle
+        self._headers = [
+            (b"x-request-id", record.request_id.encode()),
+            (b"x-content-type-options", b"nosniff"),
+            *cors,
+        ]
+
+    async def __call__(self, message: Message) -> None:
+        """Send one message of the answer."""
+        if message["type"] == "http.response.start":
+            self._record.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), *self._headers]
+            if self._lifecycle.draining:
+                message["headers"].append((b"connection", b"close"))
+        else:
+            self._record.bytes_out += len(message.get("body", b""))
+        await self._send(message)
+
+    async def problem(self, refusal: Problem, close: bool) -> None:
+        """Send a problem; with `close`, as the connection's last answer, to be ended by the caller."""
+        headers = [(k.lower().encode(), v.encode()) for k, v in refusal.headers.items()]
+        headers.append((b"content-length", str(len(refusal.body)).encode()))
+        if close:
+            headers.append((b"connection", b"close"))
+        await self({"type": "http.response.start", "status": refusal.status, "headers": headers})
+        await self({"type": "http.response.body", "body": refusal.body, "more_body": close})
+
+
+def _record(scope: Scope) -> Record:
+    """Start the story of a request."""
+    headers: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        headers[name] = headers[name] + b", " + value if name in headers else value
+    client = scope.get("client")
+    return Record(
+        request_id=_request_id(headers.get(b"x-request-id")),
+        headers=headers,
+        started=scope.get(ARRIVED) or monotonic(),
+        method=scope["method"],
+        path=scope["path"],
+        client=client[0] if client else "",
+        unread=b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0",
+    )
+
+
+def _request_id(given: bytes | None) -> str:
+    """The client's own id where it is 1 to 128 visible ASCII characters, else a new one."""
+    if given and len(given) <= 128 and all(0x21 <= byte <= 0x7E for byte in given):
+        return given.decode()
+    return new_request_id()
+
+
+def new_request_id() -> str:
+    """A name for a request that came without one."""
+    return urandom(16).hex()
+
+
+def _rest(record: Record) -> float:
+    """How many bytes of a body may still come."""
+    if b"transfer-encoding" in record.headers:
+        return float("inf")
+    return int(record.headers.get(b"content-length", b"0")) - record.bytes_in
+
+
+async def _preflight(answer: _Answer) -> None:
+    headers: list[tuple[bytes, Any]] = [
+        (b"access-control-allow-methods", b"GET, HEAD, POST"),
+        (b"access-control-allow-headers", _ALLOWED_HEADERS),
+        (b"access-control-max-age", _PREFLIGHT_MAX_AGE_S),
+    ]
+    await answer({"type": "http.response.start", "status": 204, "headers": headers})
+    await answer({"type": "http.response.body"})
+
+
+async def _linger(receive: Receive) -> None:
+    """Read on and forget; a client that is still sending when we close may never see our answer."""
+    try:
+        async with asyncio.timeout(LINGER_S):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect" or not message.get("more_body"):
+                    return
+    except TimeoutError:
+        return

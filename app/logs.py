@@ -1,0 +1,128 @@
+"""Log lines: one JSON object each, written by a thread so that a stuck reader stops nobody.
+
+A line holds ids, names, times and sizes; never tensor data and never a key.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections import deque
+from datetime import UTC, datetime
+from typing import Any
+
+CAPACITY = 10_000
+"""Lines that wait to be written; beyond it, lines are dropped and counted."""
+
+GATHER_S = 0.02
+"""How long lines gather before they are written together."""
+
+requests = logging.getLogger("convoke.requests")
+"""One line per request."""
+
+server = logging.getLogger("convoke.server")
+"""Everything else."""
+
+
+_encode = json.JSONEncoder(default=repr, check_circular=False).encode
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    """The fields that the caller gave in `extra={"fields": …}`."""
+    fields: dict[str, Any] = getattr(record, "fields", {})
+    return fields
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record's time, level, logger, message, fields and traceback."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return _encode(line)
+
+
+class TextFormatter(logging.Formatter):
+    """One line for people."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The standard formatter's line, with the fields as `name=value` before any traceback."""
+        line, newline, traceback = super().format(record).partition("\n")
+        pairs = "".join(f" {name}={value}" for name, value in _fields(record).items())
+        # A field may come from a client; it must not be able to start a line of its own.
+        return line + pairs.encode("unicode_escape").decode("ascii") + newline + traceback
+
+
+class BackgroundHandler(logging.Handler):
+    """Formats at once and leaves the writing to a thread, with a bounded number of lines between.
+
+    Whoever reads our log may stop reading: then lines are dropped and counted in `dropped`, and
+    requests go on.
+    """
+
+    def __init__(self, descriptor: int, capacity: int = CAPACITY) -> None:
+        super().__init__()
+        self.dropped = 0
+        self._descriptor = descriptor
+        self._capacity = capacity
+        self._lines: deque[str] = deque()
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._write, name="convoke-log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue the record's line, or count it as dropped."""
+        if len(self._lines) >= self._capacity:
+            self.dropped += 1
+            return
+        self._lines.append(self.format(record))
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def close(self) -> None:
+        """Write what waits, for a second at most."""
+        self._closing.set()
+        self._wake.set()
+        self._thread.join(timeout=1.0)
+        super().close()
+
+    def _write(self) -> None:
+        while not self._closing.is_set() or self._lines:
+            self._wake.wait()
+            self._closing.wait(GATHER_S)
+            self._wake.clear()
+            lines = [self._lines.popleft() for _ in range(len(self._lines))]
+            data = memoryview("".join(line + "\n" for line in lines).encode())
+            try:
+                while data:
+                    data = data[os.write(self._descriptor, data) :]
+            except OSError:
+                # Nobody can read our lines any more; there is nowhere left to say so.
+                self.dropped += len(lines)
+
+
+def configure(level: str, form: str, descriptor: int = 2) -> BackgroundHandler:
+    """Send every log line of the process through one handler to a descriptor, by default stderr."""
+    # Our lines name neither thread nor source; finding them out costs as much as the rest.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None
+    handler = BackgroundHandler(descriptor)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # uvicorn's account of its own start and end repeats ours.
+    logging.getLogger("uvicorn.error").setLevel(max(logging.WARNING, logging.root.level))
+    return handler

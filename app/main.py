@@ -1,0 +1,120 @@
+"""The application, put together: settings in, an ASGI application out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NoReturn
+
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+import engine
+from app import __version__
+from app.access import Access
+from app.admission import CostLimits, QueueLimits
+from app.batcher import BatchLimits
+from app.dispatcher import Dispatcher, DispatchLimits
+from app.edge import Edge
+from app.errors import MethodNotAllowed, NotFound
+from app.lifecycle import Lifecycle
+from app.routes import catalogue, health, problems, site
+from app.routes.body import Intake
+from app.routes.compute import Compute
+from app.routes.openapi import describe
+from app.settings import Settings, limits
+from app.telemetry import Telemetry
+
+
+def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda: 0) -> FastAPI:
+    """Make the application of one server.
+
+    Args:
+        settings: of this server.
+        log_lines_dropped: asked when the metrics are.
+
+    Returns:
+        The application; its workers live from the start to the end of its lifespan.
+    """
+    telemetry = Telemetry()
+    lifecycle = Lifecycle()
+    intake = Intake(settings.max_incoming_bytes)
+    cost = cost_limits(settings)
+    dispatcher = Dispatcher(dispatch_limits(settings, cost), telemetry)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await dispatcher.start()
+        try:
+            yield
+        finally:
+            await dispatcher.drain(settings.drain_timeout_s)
+
+    app = FastAPI(
+        title="Convoke",
+        version=__version__,
+        lifespan=lifespan,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.dispatcher = dispatcher
+    app.state.lifecycle = lifecycle
+    app.state.telemetry = telemetry
+    app.state.intake = intake
+    app.state.access = Access(settings.api_keys)
+    app.state.log_lines_dropped = log_lines_dropped
+    operations = engine.operations()
+    app.state.documents = catalogue.Documents(
+        operations, limits(settings), describe(operations, settings)
+    )
+    app.add_middleware(Edge, settings=settings, telemetry=telemetry, lifecycle=lifecycle)
+    app.add_exception_handler(HTTPException, _refused_by_the_router)
+    compute = Compute(settings, dispatcher, intake, lifecycle, cost)
+    app.router.routes.append(Route("/v1/{operation}/{action}", compute))
+    for router in (
+        catalogue.router,
+        health.router,
+        problems.router,
+        site.router(site.Site()),
+    ):
+        app.include_router(router)
+    return app
+
+
+def cost_limits(settings: Settings) -> CostLimits:
+    """What one request may cost, from its plan."""
+    return CostLimits(
+        output_bytes=settings.max_output_bytes,
+        workspace_bytes=settings.max_workspace_bytes,
+        flops=settings.max_flops,
+        tensor_bytes=settings.max_tensor_bytes,
+    )
+
+
+def dispatch_limits(settings: Settings, cost: CostLimits) -> DispatchLimits:
+    """The dispatcher's part of the settings."""
+    return DispatchLimits(
+        workers=settings.workers,
+        cost=cost,
+        queue=QueueLimits(settings.max_queue_requests, settings.max_queue_bytes),
+        batch=BatchLimits(
+            requests=settings.max_batch_requests if settings.batching else 1,
+            rows=settings.max_batch_rows,
+            nbytes=settings.max_batch_bytes,
+        ),
+        max_compute_s=settings.max_compute_s,
+    )
+
+
+async def _refused_by_the_router(_: Request, error: Exception) -> NoReturn:
+    """The router's own refusals, as ours."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        allow = (error.headers or {}).get("Allow", "")
+        raise MethodNotAllowed(sorted(allow.split(", "))) from None
+    if error.status_code == 404:
+        raise NotFound from None
+    raise error

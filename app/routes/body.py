@@ -1,0 +1,98 @@
+"""The body of a request: read whole, within its limits, copied no more than once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.types import Receive
+
+from app.edge import ClientGone
+from app.errors import BodyTooLarge, DeadlineExceeded, QueueFull
+from app.telemetry import Record
+
+RETRY_S = 1.0
+"""When to come back if the bodies being received fill the memory set aside for them."""
+
+
+class Intake:
+    """Memory for the bodies of all requests under way.
+
+    Attributes:
+        held: bytes of body held now.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self.held = 0
+
+    async def read(
+        self, receive: Receive, record: Record, limit: int, setting: str, deadline: float | None
+    ) -> bytes | bytearray:
+        """Read the body; its bytes stay counted in `held` until `release`.
+
+        Args:
+            limit: most bytes.
+            setting: the name of that limit, for the error.
+            deadline: on the monotonic clock, which is the loop's.
+
+        Raises:
+            BodyTooLarge: before anything is read where the length is announced, else as soon as
+                it is exceeded.
+            QueueFull: the bodies of all requests together are too many.
+            DeadlineExceeded: the deadline passed before the body was whole.
+            ClientGone: the client left.
+        """
+        announced = record.headers.get(b"content-length")
+        if announced is not None and int(announced) > limit:
+            raise _too_large(limit, setting, int(announced))
+        try:
+            async with asyncio.timeout_at(deadline) if deadline is not None else _unhurried:
+                return await self._read(receive, record, limit, setting)
+        except TimeoutError:
+            raise DeadlineExceeded("The deadline passed before the body was received.") from None
+
+    def release(self, record: Record) -> None:
+        """Give back what the request's body held."""
+        self.held -= record.bytes_in
+
+    async def _read(
+        self, receive: Receive, record: Record, limit: int, setting: str
+    ) -> bytes | bytearray:
+        whole: bytes | bytearray = b""
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            piece: bytes = message.get("body", b"")
+            more = message.get("more_body", False)
+            record.bytes_in += len(piece)
+            self.held += len(piece)
+            if record.bytes_in > limit:
+                raise _too_large(limit, setting, record.bytes_in)
+            if self.held > self._capacity:
+                raise QueueFull("Too many bodies are being received.", retry_after=RETRY_S)
+            if whole:
+                whole = whole if isinstance(whole, bytearray) else bytearray(whole)
+                whole += piece
+            else:
+                whole = piece
+        record.unread = False
+        return whole
+
+
+class _Unhurried:
+    """A context without a timeout; `asyncio.timeout` costs even where it does nothing."""
+
+    async def __aenter__(self) -> None:
+        return
+
+    async def __aexit__(self, *_: object) -> None:
+        return
+
+
+_unhurried = _Unhurried()
+
+
+def _too_large(limit: int, setting: str, got: int) -> BodyTooLarge:
+    return BodyTooLarge.at((), f"the body exceeds {setting}", f"at most {limit} bytes", got)

@@ -1,0 +1,269 @@
+"""POST /v1/{operation}/{action}: the way of a request, from its bytes to those of its answer.
+
+A plain ASGI application: the body goes from the socket to the decoder, and no framework looks at
+tensors on the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
+from math import prod
+from time import monotonic, perf_counter
+from typing import Any, cast
+
+from starlette.types import Receive, Scope, Send
+
+import engine
+from app.access import Access
+from app.admission import CostLimits, check_cost
+from app.dispatcher import Answer, Dispatcher, Done, Job
+from app.edge import RECORD, ClientGone
+from app.errors import (
+    DeadlineExceeded,
+    InvalidHeader,
+    LimitExceeded,
+    MethodNotAllowed,
+    ShuttingDown,
+)
+from app.lifecycle import Lifecycle
+from app.routes.body import Intake
+from app.settings import Settings
+from app.telemetry import Record
+from app.wire import DecodeLimits, Exchange, decode, decode_plan, encode, encode_map, negotiate
+from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
+
+ACTIONS = ("forward", "backward", "plan")
+
+_DEADLINE = re.compile(rb"[0-9]{1,15}")
+
+
+class Compute:
+    """The endpoint; one for each application."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        dispatcher: Dispatcher,
+        intake: Intake,
+        lifecycle: Lifecycle,
+        cost: CostLimits,
+    ) -> None:
+        self._settings = settings
+        self._dispatcher = dispatcher
+        self._intake = intake
+        self._lifecycle = lifecycle
+        self._access = Access(settings.api_keys)
+        self._names = operation_names(engine.operations())
+        self._decode_limits = decode_limits(settings)
+        self._cost_limits = cost
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; every refusal is an exception."""
+        record: Record = scope[RECORD]
+        self._find(record, scope["path_params"])
+        if record.method != "POST":
+            raise MethodNotAllowed(("POST",))
+        headers = record.headers
+        client = self._access.check(headers.get(b"authorization")) or record.client
+        exchange = negotiate(
+            _text(headers, b"content-type"),
+            _text(headers, b"accept"),
+            _text(headers, b"content-encoding"),
+        )
+        deadline = self._deadline(record)
+        if self._lifecycle.draining:
+            raise ShuttingDown
+        try:
+            body = await self._read(receive, record, exchange, deadline)
+            if record.action == "plan":
+                answer = self._plan(body, record, exchange)
+            else:
+                job = self._job(body, record, exchange, deadline, client)
+                answer = await self._compute(job, record, receive)
+        finally:
+            self._intake.release(record)
+        await _send(send, record, exchange.media_type, answer)
+
+    def _find(self, record: Record, params: Mapping[str, str]) -> None:
+        """Settle operation and action, or refuse their names."""
+        record.operation = record.action = "unknown"
+        name = self._names.get(params["operation"])
+        if name is None:
+            expected = f"one of {', '.join(sorted(self._names))}"
+            got = params["operation"]
+            raise fail(UnknownOperation, ("operation",), "no such operation", expected, got)
+        record.operation = name
+        if params["action"] not in ACTIONS:
+            expected = f"one of {', '.join(ACTIONS)}"
+            raise fail(UnknownAction, ("action",), "no such action", expected, params["action"])
+        record.action = params["action"]
+
+    def _deadline(self, record: Record) -> float | None:
+        """The deadline on the monotonic clock; it counts from the request's first byte."""
+        given = record.headers.get(b"x-deadline-ms")
+        if given is None:
+            milliseconds = self._settings.default_deadline_ms
+            if not milliseconds:
+                return None
+        elif _DEADLINE.fullmatch(given):
+            milliseconds = int(given)
+        else:
+            raise InvalidHeader.at(
+                ("header", "X-Deadline-Ms"),
+                "not a number of milliseconds",
+                "an integer of at least 0",
+                given.decode("latin-1"),
+            )
+        return record.started + min(milliseconds, self._settings.max_deadline_ms) / 1e3
+
+    async def _read(
+        self, receive: Receive, record: Record, exchange: Exchange, deadline: float | None
+    ) -> bytes | bytearray:
+        limit, setting = self._settings.max_body_bytes, "max_body_bytes"
+        if exchange.request == "json" and self._settings.max_json_bytes < limit:
+            limit, setting = self._settings.max_json_bytes, "max_json_bytes"
+        return await self._intake.read(receive, record, limit, setting, deadline)
+
+    def _plan(self, body: bytes | bytearray, record: Record, exchange: Exchange) -> bytes:
+        """Answer the action `plan`, here and at once: it is a matter of a few integers."""
+        started = perf_counter()
+        request = decode_plan(body, exchange, self._decode_limits)
+        _refuse_extra(request.extra, "config, shapes, dtype")
+        decoded = perf_counter()
+        planned = engine.plan(record.operation, request.config, request.shapes, request.dtype)
+        check_cost(planned.call.cost(planned.samples), self._cost_limits)
+        report = planned.report()
+        computed = perf_counter()
+        answer = encode_map(report, exchange)
+        record.stages["decode"] = decoded - started
+        record.stages["compute"] = computed - decoded
+        record.stages["encode"] = perf_counter() - computed
+        return answer
+
+    def _job(
+        self,
+        body: bytes | bytearray,
+        record: Record,
+        exchange: Exchange,
+        deadline: float | None,
+        client: str,
+    ) -> Job:
+        """Decode the body and settle what it asks for, within the limits on cost."""
+        started = perf_counter()
+        request = decode(body, exchange, self._decode_limits)
+        _refuse_extra(request.extra, "config, tensors by name and, for backward, wants")
+        specs = {
+            name: engine.TensorSpec(array.shape, array.dtype.name)
+            for name, array in request.tensors.items()
+        }
+        call, samples = engine.prepare(
+            record.operation, record.action, request.config, specs, cast(Any, request.wants)
+        )
+        if exchange.tensors == "list":
+            self._check_lists(call, samples)
+        record.stages["decode"] = perf_counter() - started
+        return Job(
+            call=call,
+            samples=samples,
+            config=request.config,
+            specs=specs,
+            wants=call.wants if record.action == "backward" else None,
+            tensors=request.tensors,
+            deadline=deadline,
+            client=client,
+            encode=partial(_encode, call, exchange),
+        )
+
+    def _check_lists(self, call: engine.Call, samples: int) -> None:
+        """Refuse an answer in lists that would take seconds to write."""
+        numbers = sum(prod(spec.shape) for spec in call.outputs((samples,)).values())
+        limit = self._settings.max_json_numbers
+        if numbers > limit:
+            raise LimitExceeded.at(
+                ("cost", "json_numbers"),
+                "too many numbers for lists in JSON; tensors=base64 or msgpack can carry them",
+                f"at most {limit}",
+                numbers,
+            )
+
+    async def _compute(self, job: Job, record: Record, receive: Receive) -> bytes:
+        done = await _unless_gone(self._dispatcher.submit(job), receive)
+        record.stages["queue"] = done.queue_s
+        record.stages["compute"] = done.compute_s
+        record.stages["encode"] = done.encode_s
+        record.batch_requests, record.batch_rows = done.requests, done.rows
+        if job.deadline is not None and monotonic() > job.deadline:
+            raise DeadlineExceeded
+        return done.body
+
+
+def operation_names(catalogue: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Every name that the URL may have, aliases included, to the operation's own."""
+    aliases = {entry["alias"]: name for name, entry in catalogue.items() if "alias" in entry}
+    return {**{name: name for name in catalogue}, **aliases}
+
+
+def decode_limits(settings: Settings) -> DecodeLimits:
+    """What a body may ask of its decoder."""
+    return DecodeLimits(max_rank=settings.max_tensor_rank, max_elements=settings.max_json_numbers)
+
+
+def _refuse_extra(names: Sequence[str], expected: str) -> None:
+    """Refuse keys of the body that no request has."""
+    if names:
+        raise UnknownField(
+            [Issue((name,), "no such key here", f"only {expected}", name) for name in names]
+        )
+
+
+def _encode(call: engine.Call, exchange: Exchange, answer: Answer) -> bytes:
+    batch = {"requests": answer.requests, "rows": answer.rows}
+    return encode(answer.tensors, {**call.info(), "batch": batch}, exchange)
+
+
+def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1")
+
+
+async def _unless_gone(work: Awaitable[Done], receive: Receive) -> Done:
+    """Await the work, and cancel it if the client leaves meanwhile."""
+    this = asyncio.current_task()
+    assert this is not None
+    gone = False
+
+    def leave(_: asyncio.Task[None]) -> None:
+        nonlocal gone
+        gone = True
+        this.cancel()
+
+    watch = asyncio.get_running_loop().create_task(_disconnected(receive))
+    watch.add_done_callback(leave)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if not gone:
+            raise
+        this.uncancel()
+        raise ClientGone from None
+    finally:
+        watch.remove_done_callback(leave)
+        watch.cancel()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _send(send: Send, record: Record, media_type: str, body: bytes) -> None:
+    headers = [
+        (b"content-type", media_type.encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"server-timing", record.server_timing().encode()),
+    ]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

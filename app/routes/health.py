@@ -1,0 +1,52 @@
+"""Is it alive, is it ready, which version is it, and how is it doing."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from app import __version__
+from app.errors import ShuttingDown, WorkersUnavailable
+
+router = APIRouter(include_in_schema=False)
+
+CONTRACT = 1
+"""Version of the HTTP contract that is spoken here."""
+
+_READ = ["GET", "HEAD"]
+
+
+@router.api_route("/livez", methods=_READ)
+async def livez() -> Response:
+    """The process answers."""
+    return JSONResponse({"status": "alive"})
+
+
+@router.api_route("/readyz", methods=_READ)
+async def readyz(request: Request) -> Response:
+    """Workers are up and new work is taken; else a problem of status 503."""
+    state = request.app.state
+    if state.lifecycle.draining:
+        raise ShuttingDown
+    if not state.dispatcher.ready:
+        raise WorkersUnavailable("The workers are not ready.", retry_after=1.0)
+    return JSONResponse({"status": "ready"})
+
+
+@router.api_route("/version", methods=_READ)
+async def version() -> Response:
+    """What is running."""
+    return JSONResponse({"name": "convoke", "version": __version__, "contract": CONTRACT})
+
+
+@router.api_route("/metrics", methods=_READ)
+async def metrics(request: Request) -> Response:
+    """The metrics in Prometheus' text format."""
+    state = request.app.state
+    telemetry = state.telemetry
+    # The request that asks is not counted among those being answered.
+    telemetry.in_flight.set(state.lifecycle.in_flight - 1)
+    telemetry.incoming_bytes.set(state.intake.held)
+    telemetry.log_dropped.set(state.log_lines_dropped())
+    return Response(telemetry.exposition(), headers={"content-type": CONTENT_TYPE_LATEST})

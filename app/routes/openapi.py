@@ -1,0 +1,201 @@
+"""The description of the HTTP interface, OpenAPI 3.1, made from the catalogue and the settings.
+
+One path for each operation and action: a single templated path could not say which config belongs
+to which operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app import __version__
+from app.problems import KINDS
+from app.routes.examples import example
+from app.routes.schemas import (
+    DTYPE,
+    HEADERS,
+    PARAMETERS,
+    SHAPE,
+    Schema,
+    object_of,
+    ref,
+    results,
+    tensors,
+)
+from app.settings import Settings
+from app.wire import MEDIA_TYPES
+
+_MSGPACK, _JSON = "application/vnd.msgpack", "application/json"
+_DESCRIPTION = """Outputs and gradients of convolution and pooling layers.
+
+Bodies are msgpack (`application/vnd.msgpack`) or JSON; the answer has the form that `Accept` asks
+for, else that of the request. With the parameter `tensors=msgpack-numpy` an answer in msgpack has
+its tensors as the package of that name writes them, with `tensors=base64` an answer in JSON has
+their bytes in base64. Every refusal is a problem (RFC 9457) that names each field at fault."""
+
+
+_REFUSALS: dict[str, list[str]] = {}
+for _kind in sorted(KINDS, key=lambda kind: kind.status):
+    _REFUSALS.setdefault(str(_kind.status), []).append(_kind.title)
+
+
+def describe(catalogue: Mapping[str, Mapping[str, Any]], settings: Settings) -> Schema:
+    """The whole document."""
+    paths: Schema = {}
+    for name, entry in catalogue.items():
+        for action in ("forward", "backward", "plan"):
+            paths[f"/v1/{name}/{action}"] = {"post": _operation(name, entry, action, settings)}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Convoke", "version": __version__, "description": _DESCRIPTION},
+        "servers": [{"url": settings.root_path or "/"}],
+        "tags": [
+            {"name": name, "description": entry["summary"]} for name, entry in catalogue.items()
+        ],
+        "paths": paths | _documents(settings),
+        "components": {
+            "schemas": tensors() | results() | _configs(catalogue),
+            "parameters": PARAMETERS,
+            "headers": HEADERS,
+            "responses": {status: _refusal(titles) for status, titles in _REFUSALS.items()},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(name: str, entry: Mapping[str, Any], action: str, settings: Settings) -> Schema:
+    return {
+        "operationId": f"{name}_{action}",
+        "tags": [name],
+        "summary": f"{name}: {action}",
+        "description": _ACTIONS[action],
+        "parameters": [ref("parameters", each) for each in PARAMETERS],
+        "security": _security(settings),
+        "requestBody": {"required": True, "content": _request(name, entry, action)},
+        "responses": {
+            "200": {
+                "description": _ANSWERS[action],
+                "headers": {each: ref("headers", each) for each in HEADERS},
+                "content": _answer(entry, action),
+            }
+        }
+        | {status: ref("responses", status) for status in _REFUSALS},
+    }
+
+
+_ACTIONS = {
+    "forward": "Compute the layer's output.",
+    "backward": "Compute gradients of the loss from `dy`, that with respect to the output.",
+    "plan": "Work out shapes, padding and cost without computing anything.",
+}
+_ANSWERS = {
+    "forward": "The output, and how it was computed.",
+    "backward": "The gradients, and how they were computed.",
+    "plan": "What the layer would give and cost.",
+}
+
+
+def _security(settings: Settings) -> list[Schema]:
+    return [{"key": []}] if settings.api_keys else []
+
+
+def _request(name: str, entry: Mapping[str, Any], action: str) -> Schema:
+    content: Schema = {}
+    for media_type, codec in MEDIA_TYPES.items():
+        plan = action == "plan"
+        body = _plan_request(name) if plan else _compute_request(name, entry, codec, action)
+        content[media_type] = {"schema": body}
+    content[_JSON]["examples"] = {
+        f"{name} {number}": {"value": example(name, given, action)}
+        for number, given in enumerate(entry["examples"], 1)
+    }
+    return content
+
+
+def _compute_request(name: str, entry: Mapping[str, Any], codec: str, action: str) -> Schema:
+    tensor = ref("schemas", "TensorInMsgpack" if codec == "msgpack" else "TensorInJson")
+    roles = _roles(entry, action)
+    properties: Schema = {"config": ref("schemas", f"{name}.config")}
+    properties |= {each: tensor for each, role in roles.items() if role != "output"}
+    if action == "backward":
+        properties["wants"] = {
+            "type": "array",
+            "items": {"enum": [each for each, role in roles.items() if role == "output"]},
+            "minItems": 1,
+            "description": "What to answer with; every gradient that can be given where absent.",
+        }
+    required = [each for each, role in roles.items() if role == "required"]
+    if entry["config"]["required"]:
+        required.append("config")
+    return object_of(properties, required)
+
+
+def _roles(entry: Mapping[str, Any], action: str) -> dict[str, str]:
+    """What each tensor is to an action: `required`, `optional` or `output`."""
+    tensors = entry["tensors"].items()
+    return {name: about[action] for name, about in tensors if action in about}
+
+
+def _plan_request(name: str) -> Schema:
+    properties = {
+        "config": ref("schemas", f"{name}.config"),
+        "shapes": {"type": "object", "additionalProperties": SHAPE},
+        "dtype": DTYPE,
+    }
+    return object_of(properties, ["shapes"])
+
+
+def _answer(entry: Mapping[str, Any], action: str) -> Schema:
+    if action == "plan":
+        plan = ref("schemas", "Plan")
+        return {media_type: {"schema": plan} for media_type in (_MSGPACK, _JSON)}
+    content: Schema = {}
+    for media_type, form in ((_MSGPACK, "TensorInMsgpack"), (_JSON, "TensorInJson")):
+        tensor = ref("schemas", form)
+        outputs = [each for each, role in _roles(entry, action).items() if role == "output"]
+        properties = dict.fromkeys(outputs, tensor) | {"info": ref("schemas", "Info")}
+        content[media_type] = {"schema": object_of(properties, ["info"])}
+    return content
+
+
+def _configs(catalogue: Mapping[str, Mapping[str, Any]]) -> Schema:
+    return {f"{name}.config": entry["config"] for name, entry in catalogue.items()}
+
+
+def _documents(settings: Settings) -> Schema:
+    table = {
+        "/v1/operations": "The catalogue: each operation's tensors, config schema and examples.",
+        "/v1/limits": "Every limit with its value, unit and meaning.",
+        "/version": "What is running.",
+        "/livez": "The process answers.",
+        "/readyz": "New work is taken; 503 where it is not.",
+    }
+    paths: Schema = {path: {"get": _document(path, text)} for path, text in table.items()}
+    for path in ("/v1/operations", "/v1/limits"):
+        paths[path]["get"]["security"] = _security(settings)
+        paths[path]["get"]["responses"] |= {
+            status: ref("responses", status) for status in ("401", "403")
+        }
+    paths["/readyz"]["get"]["responses"]["503"] = ref("responses", "503")
+    paths["/metrics"] = {"get": _document("/metrics", "Metrics in Prometheus' text format.")}
+    paths["/metrics"]["get"]["responses"]["200"]["content"] = {
+        "text/plain": {"schema": {"type": "string"}}
+    }
+    return paths
+
+
+def _document(path: str, text: str) -> Schema:
+    return {
+        "operationId": path.strip("/").replace("/", "_"),
+        "tags": ["service"],
+        "summary": text,
+        "responses": {
+            "200": {"description": text, "content": {_JSON: {"schema": {"type": "object"}}}}
+        },
+    }
+
+
+def _refusal(titles: list[str]) -> Schema:
+    content = {"application/problem+json": {"schema": ref("schemas", "Problem")}}
+    return {"description": "; ".join(titles) + ".", "content": content}

@@ -1,0 +1,29 @@
+"""GET /problems/…: what each problem means and what to do about it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from fastapi.responses import HTMLResponse
+
+from app.errors import NotFound
+from app.problems import pages
+from app.routes.site import PAGE_HEADERS
+
+router = APIRouter(include_in_schema=False)
+
+_READ = ["GET", "HEAD"]
+_PAGES = pages()
+
+
+@router.api_route("/problems/", methods=_READ)
+async def index() -> Response:
+    """All problems."""
+    return HTMLResponse(_PAGES[""], headers=PAGE_HEADERS)
+
+
+@router.api_route("/problems/{slug}", methods=_READ)
+async def page(slug: str) -> Response:
+    """One of them; the last part of a problem's `type` names it."""
+    if slug not in _PAGES:
+        raise NotFound
+    return HTMLResponse(_PAGES[slug], headers=PAGE_HEADERS)

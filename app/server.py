@@ -1,0 +1,162 @@
+"""The process: sockets, signals, the line that says it is ready, and an orderly end.
+
+SIGTERM and SIGINT: ready turns false and new work is refused with 503, while requests under way
+are answered and `/readyz` tells the truth; then the socket closes, the workers end, and so does the
+process, with status 0. A second signal does not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from app import logs
+from app.connection import bounded, sweep
+from app.lifecycle import Lifecycle
+from app.main import create_app
+from app.settings import Settings
+
+SWEEP_S = 1.0
+"""How often connections that wait too long are looked for."""
+
+LAST_CALL_S = 0.1
+"""How long idle connections may still bring a request, once no new ones are taken."""
+
+HANG_UP_S = 1
+"""How long answers may still be on their way to slow readers at the very end."""
+
+
+class CannotListen(Exception):
+    """The address cannot be had; the message is one line, fit to be shown."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server with our signals and our end."""
+
+    def __init__(self, app: FastAPI, settings: Settings, listener: socket.socket) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                loop="uvloop",
+                http=bounded(settings),
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                root_path=settings.root_path,
+                timeout_keep_alive=settings.keep_alive_s,
+                timeout_graceful_shutdown=HANG_UP_S,
+            )
+        )
+        self._lifecycle: Lifecycle = app.state.lifecycle
+        self._settings = settings
+        self._listener = listener
+        self._forced = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the workers, listen, and say so."""
+        await super().startup(sockets)
+        if self.started and not self.should_exit:
+            print(
+                f"Convoke is ready on {address(self._listener)}{self._settings.root_path}",
+                flush=True,
+            )
+
+    async def main_loop(self) -> None:
+        """Serve until the first signal, then until nothing is under way."""
+        sweeper = asyncio.get_running_loop().create_task(self._sweep())
+        await super().main_loop()
+        self._lifecycle.draining = True
+        under_way = [self._lifecycle.idle(), self._forced.wait()]
+        waits = [asyncio.ensure_future(each) for each in under_way]
+        timeout = self._settings.drain_timeout_s
+        await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        sweeper.cancel()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, answer what the open ones still bring, and end."""
+        for server in self.servers:
+            server.close()
+        if not self.force_exit:
+            await asyncio.sleep(LAST_CALL_S)
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Our signals; uvicorn's way would end the process by the signal itself."""
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, self._on_signal, each)
+        try:
+            yield
+        finally:
+            for each in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(each)
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        if self.should_exit:
+            logs.server.warning("ending without waiting", extra={"fields": {"signal": number.name}})
+            self.force_exit = True
+            self._forced.set()
+            return
+        under_way = self._lifecycle.in_flight
+        fields = {"signal": number.name, "requests": under_way}
+        logs.server.info("ending once requests are answered", extra={"fields": fields})
+        self._lifecycle.draining = self.should_exit = True
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            sweep(self.server_state.connections)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket bound to the address.
+
+    Raises:
+        CannotListen: with the reason in a line.
+    """
+    try:
+        family, kind, protocol, _, found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(found)
+        listener.setblocking(False)
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror}") from None
+    return listener
+
+
+def address(listener: socket.socket) -> str:
+    """The URL under which a bound socket is reached."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve(settings: Settings) -> int:
+    """Run the service until it is told to end; returns the exit status.
+
+    Raises:
+        CannotListen: the address cannot be had.
+    """
+    listener = listen(settings.host, settings.port)
+    handler = logs.configure(settings.log_level, settings.log_format)
+    app = create_app(settings, lambda: handler.dropped)
+    server = Server(app, settings, listener)
+    try:
+        server.run([listener])
+    finally:
+        handler.close()
+    return 0 if server.started else 1
