@@ -1,4 +1,4 @@
-"""How results are compared: shapes exactly, numbers against the size of the largest one expected."""
+"""How results are compared: shapes exactly, numbers against the size of the largest expected."""
 
 from __future__ import annotations
 

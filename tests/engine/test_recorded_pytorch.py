@@ -1,4 +1,4 @@
-"""The engine and the reference against what PyTorch computed, recorded in tests/data/pytorch.npz."""
+"""The engine and the reference against PyTorch's answers, recorded in tests/data/pytorch.npz."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_reference(case: Case, answer: Arrays) -> None:
 
 
 def test_recording_is_broad() -> None:
-    """Every operation in every number of dimensions, hundreds in all, and not a pickle among them."""
+    """Every operation in every number of dimensions, hundreds in all, and nothing pickled."""
     kinds = {(c["operation"], len(c["shapes"]["x"]) - 2) for c, _ in RECORDED}
     spatial = set(reference.OPERATIONS) - {"activation"}
     assert {(operation, rank) for operation in spatial for rank in (1, 2, 3)} <= kinds

@@ -56,14 +56,15 @@ def halves(total: int, name: str) -> tuple[int, int]:
 def window_count(n: int, pair: tuple[int, int], reach: int, stride: int, ceil_mode: bool) -> int:
     """The number of windows along one axis.
 
-    A last window that only `ceil_mode` adds must start in the input or its low padding.
+    With `ceil_mode` the last window must start in the input or its low padding, else it is left
+    out, as in PyTorch.
     """
     low, high = pair
     room = n + low + high - reach
-    count = room // stride + 1
-    if ceil_mode and room % stride and count * stride < n + low:
-        count += 1
-    return count
+    if not ceil_mode:
+        return room // stride + 1
+    count = -(-room // stride) + 1
+    return count - 1 if (count - 1) * stride >= n + low else count
 
 
 def source(t: int, n: int, low: int, mode: str) -> int | None:

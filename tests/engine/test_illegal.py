@@ -1,0 +1,183 @@
+"""Illegal requests raise the named error with the field's path; nothing crashes, nothing hangs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import engine
+from engine import errors
+from tests.engine.mistakes import Mistake, Request, mistakes_of
+from tests.engine.strategies import LAYERS
+
+PAIRS = [(operation, mistake) for operation in sorted(LAYERS) for mistake in mistakes_of(operation)]
+
+
+def assert_blames(
+    error: errors.EngineError, kind: type[errors.EngineError], loc: tuple[str | int, ...]
+) -> None:
+    assert isinstance(error, kind), f"{error!r} is not a {kind.__name__}"
+    locs = [issue.loc for issue in error.issues]
+    assert any(found[: len(loc)] == loc for found in locs), f"{loc} is not blamed in {locs}"
+    for issue in error.issues:
+        assert issue.msg
+
+
+@pytest.mark.parametrize(
+    ("operation", "mistake"), PAIRS, ids=[f"{op}-{m.__name__}" for op, m in PAIRS]
+)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_each_mistake_is_named(operation: str, mistake: Mistake, data: st.DataObject) -> None:
+    layer = data.draw(LAYERS[operation])
+    request = Request(layer, dict(layer.config), layer.given())
+    kind, loc = mistake(data.draw, request)
+    with pytest.raises(errors.EngineError) as caught:
+        engine.forward(operation, request.config, **request.tensors)
+    assert_blames(caught.value, kind, loc)
+
+
+@pytest.mark.parametrize("operation", sorted(LAYERS))
+@settings(max_examples=25)
+@given(data=st.data())
+def test_wrong_gradients_and_wants(operation: str, data: st.DataObject) -> None:
+    layer = data.draw(LAYERS[operation])
+    tensors = layer.given()
+    dy = layer.dy(engine.forward(operation, layer.config, **tensors)["y"])
+    tensors = {name: tensors[name] for name in layer.backward_names()}
+    *head, tail = dy.shape
+    for shape in ((*head, tail, 1), tuple(head), (*head, tail + 1), (head[0] + 1, *dy.shape[1:])):
+        with pytest.raises(errors.ShapeMismatch) as caught:
+            engine.backward(operation, layer.config, **tensors, dy=np.zeros(shape))
+        assert caught.value.issues[0].loc[0] in ("dy", "x", "indices")
+    cases: list[tuple[Any, tuple[str | int, ...]]] = [
+        (["dz"], ("wants", 0)),
+        (["dx", "dx_"], ("wants", 1)),
+        (["dx", 3], ("wants", 1)),
+        (["indices"], ("wants", 0)),
+        ("dx", ("wants",)),
+        ({"dx": 1}, ("wants",)),
+        (7, ("wants",)),
+    ]
+    for wants, loc in cases:
+        with pytest.raises(errors.InvalidValue) as caught:
+            engine.backward(operation, layer.config, wants, **tensors, dy=dy)
+        assert_blames(caught.value, errors.InvalidValue, loc)
+    with pytest.raises(errors.MissingField) as caught:
+        engine.backward(operation, layer.config, **tensors)
+    assert_blames(caught.value, errors.MissingField, ("dy",))
+
+
+def test_unknown_operations_and_actions() -> None:
+    x = np.zeros((1, 1, 3))
+    for name in ("convolution", "", "conv2d", "Conv", "__init__", "../conv"):
+        with pytest.raises(errors.UnknownOperation):
+            engine.forward(name, {}, x=x)
+    specs = {"x": engine.TensorSpec((1, 1, 3), "float32")}
+    for action in ("plan", "", "train", "Forward"):
+        with pytest.raises(errors.UnknownAction):
+            engine.prepare("avg_pool", action, {"kernel": 1}, specs)
+
+
+def test_every_wrong_field_is_named_at_once() -> None:
+    config = {"stride": 0, "dilation": "2", "paddding": 1, "groups": True}
+    with pytest.raises(errors.InvalidRequest) as caught:
+        engine.forward("conv", config, x=np.zeros((1, 1, 3)), weight=np.zeros((1, 1, 1)))
+    found = {issue.loc for issue in caught.value.issues}
+    assert found == {("config", name) for name in config}
+
+
+def fields(operation: str) -> list[str]:
+    """Every config field of an operation; an activation's parameters count as fields."""
+    if operation == "activation":
+        return ["name", "alpha", "beta", "slope", "intercept", "approximate"]
+    return sorted(engine.operations()[operation]["config"]["properties"])
+
+
+PLAIN = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**70), 2**70),
+        st.integers(-2, 5),
+        st.floats(),
+        st.sampled_from(["same", "valid", "full", "causal", "zero", "all", "NHWC", "relu", "mean"]),
+        st.text(max_size=4),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("operation", sorted(LAYERS))
+@given(data=st.data())
+def test_any_config_is_planned_or_refused(operation: str, data: st.DataObject) -> None:
+    """Whatever plain values the config's fields have: a plan or a named error, and no allocation.
+
+    The sizes may be astronomical, so that anything allocated or counted through would be noticed.
+    """
+    config = data.draw(st.dictionaries(st.sampled_from(fields(operation)), PLAIN, max_size=4))
+    axis = st.one_of(st.integers(-1, 9), st.sampled_from([2**31 - 1, 2**31, 2**63]))
+    shape = st.lists(axis, max_size=6)
+    names = ["x", *(["weight", "bias"] if operation.startswith("conv") else [])]
+    names += ["indices"] if operation == "max_unpool" else []
+    shapes = {name: data.draw(shape) for name in names}
+    report = planned_or_refused(operation, config, shapes)
+    if isinstance(report, errors.EngineError):
+        assert all(issue.loc and issue.msg for issue in report.issues)
+    else:
+        assert all(n >= 0 for shape in report["shapes"].values() for n in shape)
+        assert report["flops"]["forward"] >= 0
+
+
+def planned_or_refused(
+    operation: str, config: dict[str, Any], shapes: Any, dtype: str = "float32"
+) -> dict[str, Any] | errors.EngineError:
+    """The plan's report, or the error in its place."""
+    try:
+        return engine.plan(operation, config, shapes, dtype).report()
+    except errors.EngineError as error:
+        return error
+
+
+@pytest.mark.parametrize("operation", sorted(LAYERS))
+@given(data=st.data())
+def test_legal_layers_with_one_field_replaced(operation: str, data: st.DataObject) -> None:
+    """A legal layer with any small value in one field gives an answer of the planned shape, or a
+    named error about the config or a shape."""
+    layer = data.draw(LAYERS[operation])
+    small = st.one_of(
+        st.none(),
+        st.integers(-1, 4),
+        st.lists(st.integers(-1, 4), min_size=1, max_size=3),
+        st.lists(st.lists(st.integers(0, 4), min_size=2, max_size=2), min_size=1, max_size=3),
+        st.sampled_from(["same", "valid", "full", "causal", "zero", "all", "reflect", "circular"]),
+        st.booleans(),
+    )
+    config = layer.config | {data.draw(st.sampled_from(fields(operation))): data.draw(small)}
+    shapes = {name: list(shape) for name, shape in layer.shapes.items()}
+    report = planned_or_refused(operation, config, shapes, "float64")
+    tensors = layer.given()
+    if "indices" in tensors:
+        tensors["indices"][:] = -1
+    if isinstance(report, errors.EngineError):
+        with pytest.raises(type(report)) as caught:
+            engine.forward(operation, config, **tensors)
+        assert caught.value.issues == report.issues
+    else:
+        got = engine.forward(operation, config, **tensors)
+        assert list(got["y"].shape) == report["shapes"]["y"]
+
+
+def test_deep_nesting_is_refused() -> None:
+    deep: Any = 1
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(errors.InvalidValue):
+        engine.plan("conv", {"stride": deep}, {"x": [1, 1, 3], "weight": [1, 1, 1]})
