@@ -2,6 +2,9 @@
 
     ServiceError
     ├── MalformedBody           the body is not what its media type says
+    ├── MalformedRequest        not HTTP
+    ├── RequestTimeout          the request did not arrive in time
+    ├── HeadersTooLarge         more bytes of headers than the limit
     ├── Unauthorized            a key is required and was not given
     ├── Forbidden               the key given is not one of ours
     ├── NotFound                nothing under this address
@@ -14,6 +17,7 @@
     ├── InvalidHeader           a header whose value means nothing
     ├── RateLimited             too many requests from this caller
     ├── QueueFull               too many requests from everybody
+    ├── TooManyConnections      more connections than the limit
     ├── ShuttingDown            the service takes no new work
     ├── WorkersUnavailable      nobody is there to do the work
     ├── DeadlineExceeded        the caller's deadline passed
@@ -64,6 +68,24 @@ class MalformedBody(ServiceError):
     """The body is not valid, or a tensor in it contradicts itself."""
 
     summary = "The body cannot be read."
+
+
+class MalformedRequest(ServiceError):
+    """What came over the connection is not HTTP."""
+
+    summary = "The request is not valid HTTP."
+
+
+class RequestTimeout(ServiceError):
+    """The request did not arrive whole in the time that it is given."""
+
+    summary = "The request did not arrive in time."
+
+
+class HeadersTooLarge(ServiceError):
+    """The request line and the headers have more bytes than the limit."""
+
+    summary = "The request line and headers are larger than this service accepts."
 
 
 class Unauthorized(ServiceError):
@@ -140,6 +162,12 @@ class QueueFull(ServiceError):
     """The queue has no room, by count or by bytes."""
 
     summary = "The queue is full."
+
+
+class TooManyConnections(ServiceError):
+    """There are more connections than the service holds."""
+
+    summary = "The service holds as many connections as it can."
 
 
 class ShuttingDown(ServiceError):

@@ -82,6 +82,31 @@ KINDS: Final = (
         "the part at fault.",
     ),
     Kind(
+        service.MalformedRequest,
+        400,
+        "malformed-request",
+        "Malformed request",
+        "What came over the connection is not valid HTTP, so that nothing of it could be read. The "
+        "connection has been closed.",
+    ),
+    Kind(
+        service.RequestTimeout,
+        408,
+        "request-timeout",
+        "Request timeout",
+        "The request's headers or its body did not arrive whole in the time that they are given; "
+        "header_timeout_s and body_timeout_s of GET /v1/limits tell how long that is. The connection "
+        "has been closed.",
+    ),
+    Kind(
+        service.HeadersTooLarge,
+        431,
+        "headers-too-large",
+        "Headers too large",
+        "The request line and the headers together exceed max_header_bytes of GET /v1/limits. The "
+        "connection has been closed.",
+    ),
+    Kind(
         service.Unauthorized,
         401,
         "unauthorized",
@@ -261,6 +286,14 @@ KINDS: Final = (
         "rate at which the queue drains, after how many seconds there should be room.",
     ),
     Kind(
+        service.TooManyConnections,
+        503,
+        "too-many-connections",
+        "Too many connections",
+        "The service holds as many connections as max_connections of GET /v1/limits allows. Close "
+        "those that you do not need, and try again after the seconds in the Retry-After header.",
+    ),
+    Kind(
         service.ShuttingDown,
         503,
         "shutting-down",
@@ -311,7 +344,7 @@ def problem(error: BaseException, request_id: str) -> Problem:
         "title": kind.title,
         "status": kind.status,
         "detail": _detail(error, kind, issues),
-        "request_id": _short(request_id),
+        "request_id": request_id,
         "errors": [_entry(issue) for issue in issues[:MAX_ISSUES]],
     }
     text = json.dumps(body, separators=(",", ":"), allow_nan=False)
