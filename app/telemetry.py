@@ -12,6 +12,7 @@ from functools import cache
 from time import monotonic
 
 from prometheus_client import (
+    CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
     Gauge,
@@ -22,6 +23,9 @@ from prometheus_client import (
 )
 
 from app import __version__, logs
+
+EXPOSITION_TYPE = CONTENT_TYPE_LATEST
+"""Media type of the metrics' text."""
 
 STAGES = ("decode", "queue", "compute", "encode")
 _SECONDS = (

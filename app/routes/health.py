@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
-from prometheus_client import CONTENT_TYPE_LATEST
 
 from app import __version__
 from app.errors import ShuttingDown, WorkersUnavailable
+from app.telemetry import EXPOSITION_TYPE
 
 router = APIRouter(include_in_schema=False)
 
@@ -49,4 +49,4 @@ async def metrics(request: Request) -> Response:
     telemetry.in_flight.set(state.lifecycle.in_flight - 1)
     telemetry.incoming_bytes.set(state.intake.held)
     telemetry.log_dropped.set(state.log_lines_dropped())
-    return Response(telemetry.exposition(), headers={"content-type": CONTENT_TYPE_LATEST})
+    return Response(telemetry.exposition(), headers={"content-type": EXPOSITION_TYPE})
