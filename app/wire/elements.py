@@ -104,7 +104,7 @@ def from_bytes(data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], loc: L
     """
     check_length(len(data), dtype, shape, loc)
     array = np.frombuffer(data, dtype).reshape(shape)
-    return read_only(array.astype(dtype.newbyteorder("="), copy=False))
+    return read_only(array if dtype.isnative else array.astype(dtype.newbyteorder("=")))
 
 
 def check_length(length: int, dtype: np.dtype[Any], shape: tuple[int, ...], loc: Loc) -> None:

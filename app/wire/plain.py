@@ -34,6 +34,8 @@ def check_text(text: str, loc: Loc, limits: DecodeLimits) -> None:
     if len(text) > limits.max_text:
         expected = f"at most {limits.max_text} characters"
         raise MalformedBody.at(loc, "the text is too long", expected, f"{len(text)} characters")
+    if text.isascii():
+        return
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,0 +1,553 @@
+"""JSON bodies, honest and hostile."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import tracemalloc
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from app.errors import MalformedBody
+from app.wire import DecodeLimits, decode
+from tests.app.wire.bodies import HOSTILE_DTYPES, JSON, LIMITS, NAMES, parse, refusal
+
+ARRAYS = st.sampled_from(sorted(NAMES)).flatmap(
+    lambda name: hnp.arrays(name, hnp.array_shapes(min_dims=1, max_dims=5, min_side=0, max_side=4))
+)
+
+
+def worded(value: Any) -> Any:
+    """Nested lists with the texts of the contract for what is not finite."""
+    if isinstance(value, list):
+        return [worded(item) for item in value]
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def x(**parts: Any) -> dict[str, Any]:
+    """A body with one tensor, float32 of 2 by 2 unless told otherwise."""
+    made = {"dtype": "float32", "shape": [2, 2], "data": [1, 2, 3, 4]} | parts
+    return {"x": {key: value for key, value in made.items() if value is not ...}}
+
+
+def value_of(body: Any) -> Any:
+    return parse(body).tensors["x"]
+
+
+# Honest bodies
+
+
+def test_a_whole_request() -> None:
+    config = {"stride": [1, 2], "activation": {"name": "elu", "alpha": 0.5}, "größe": "é"}
+    request = parse({"config": config, "x": [[1, 2.5]], "wants": ["dx"], "colour": 1})
+    assert request.config == config
+    assert request.wants == ["dx"]
+    assert request.extra == ("colour",)
+    array = request.tensors["x"]
+    assert array.dtype == np.float32
+    assert array.tolist() == [[1.0, 2.5]]
+    assert not array.flags.writeable
+
+
+@given(ARRAYS)
+def test_any_tensor_arrives_as_it_is_nested_flat_and_in_base64(array: Any) -> None:
+    data = [
+        worded(array.tolist()),
+        worded(array.ravel().tolist()),
+        base64.b64encode(array.tobytes()).decode(),
+    ]
+    for each in data:
+        made = x(dtype=array.dtype.name, shape=list(array.shape), data=each)
+        found = value_of(made)
+        assert (found.dtype, found.shape) == (array.dtype, array.shape)
+        np.testing.assert_array_equal(found, array)
+        assert not found.flags.writeable
+
+
+@given(hnp.arrays(np.float32, hnp.array_shapes(max_dims=5, max_side=4)))
+def test_a_bare_list_is_float32(array: Any) -> None:
+    found = value_of({"x": worded(array.tolist())})
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, array)
+
+
+def test_a_bare_list_of_indices_is_int64() -> None:
+    found = parse({"indices": [[0, 3], [-1, 2**62]]}).tensors["indices"]
+    assert found.dtype == np.int64
+    assert found.tolist() == [[0, 3], [-1, 2**62]]
+    assert refusal(parse, {"indices": [[0, 1.0]]}).loc == ("indices", 0, 1)
+
+
+def test_indices_may_name_their_dtype() -> None:
+    made = {"indices": {"dtype": "int32", "shape": [2], "data": [1, 2]}}
+    assert parse(made).tensors["indices"].dtype == np.int32
+
+
+def test_the_three_texts() -> None:
+    found = value_of('{"x": [[1, "NaN"], ["Infinity", "-Infinity"]]}')
+    np.testing.assert_array_equal(found, [[1, np.nan], [np.inf, -np.inf]])
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "float64"])
+def test_numbers_are_rounded_once(name: str) -> None:
+    texts = ["0.1", "1e-8", "3.3333333333333335", "-0.0", "65504", "1.0009765625001", "5e-324"]
+    found = value_of(f'{{"x": {{"dtype": "{name}", "shape": [7], "data": [{",".join(texts)}]}}}}')
+    assert found.tobytes() == np.array([float(text) for text in texts]).astype(name).tobytes()
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3, 4), (2, 0), (2, 0, 3)])
+def test_an_axis_of_length_0_keeps_the_others(shape: tuple[int, ...]) -> None:
+    for data in (np.zeros(shape).tolist(), [], ""):
+        assert value_of(x(shape=list(shape), data=data)).shape == shape
+
+
+def test_no_axis_at_all() -> None:
+    assert value_of(x(shape=[], data=[3])).shape == ()
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_any_buffer_is_a_body(kind: Any) -> None:
+    assert decode(kind(b'{"x": [1]}'), JSON, LIMITS).tensors["x"].tolist() == [1]
+
+
+def test_big_endian_bytes() -> None:
+    data = base64.b64encode(np.array([1.0, 2.0], ">f8").tobytes()).decode()
+    found = value_of(x(dtype=">f8", shape=[2], data=data))
+    assert found.tolist() == [1.0, 2.0]
+    assert found.dtype.isnative
+    # In a list there is no order of bytes.
+    assert value_of(x(dtype=">f4")).tolist() == [[1, 2], [3, 4]]
+
+
+# Lists that contradict themselves
+
+
+@pytest.mark.parametrize(
+    ("data", "loc", "got"),
+    [
+        ([[1, 2], [3]], (1,), "1 items"),
+        ([[1, 2], [3, 4, 5]], (1,), "3 items"),
+        ([[1], []], (1,), "0 items"),
+        ([[[1, 2], [3, 4]], [[5, 6], [7]]], (1, 1), "1 items"),
+        ([[[1], [2]], [[3], [4]], [[5]]], (2,), "1 items"),
+        ([1, [2]], (0,), 1),
+        ([[1], 2], (1,), 2),
+        ([[1], None], (1,), "null"),
+        ([[[1]], [2]], (1, 0), 2),
+        ([[[1]], ["NaN"]], (1, 0), "NaN"),
+    ],
+    ids=repr,
+)
+def test_ragged_lists_are_named(data: Any, loc: tuple[int, ...], got: object) -> None:
+    bare, whole = refusal(parse, {"x": data}), refusal(parse, x(data=data))
+    assert "ragged" in bare.msg
+    assert (bare.loc, bare.got) == (("x", *loc), got)
+    assert whole.loc == ("x", "data", *loc)
+
+
+@pytest.mark.parametrize(
+    ("element", "got"),
+    [
+        (True, "a boolean"),
+        (False, "a boolean"),
+        (None, "null"),
+        ({}, "a map"),
+        ({"a": 1}, "a map"),
+        ("1", "1"),
+        ("", ""),
+        ("nan", "nan"),
+        ("inf", "inf"),
+        ("Inf", "Inf"),
+        ("+Infinity", "+Infinity"),
+        (" NaN", " NaN"),
+        ("NaN\0", "NaN\0"),
+        ("\ud800", "\ud800"),
+    ],
+)
+@pytest.mark.parametrize("name", ["float32", "int64"])
+def test_elements_that_are_no_numbers(element: Any, got: str, name: str) -> None:
+    data = [[1, 2], [3, element]]
+    issue = refusal(parse, x(dtype=name, data=data))
+    assert issue.loc == ("x", "data", 1, 1)
+    assert issue.got == got
+
+
+@pytest.mark.parametrize("name", ["uint8", "int8", "int16", "int32", "int64"])
+def test_integers_are_integers_within_range(name: str) -> None:
+    info = np.iinfo(name)
+    ends = [int(info.min), int(info.max)]
+    assert value_of(x(dtype=name, shape=[2], data=ends)).tolist() == ends
+    for bad in (info.min - 1, info.max + 1, 10**30, -(10**400)):
+        issue = refusal(parse, x(dtype=name, shape=[2], data=[0, int(bad)]))
+        assert issue.loc == ("x", "data", 1)
+        assert issue.expected == f"{info.min} to {info.max}, for {name}"
+    for bad in (1.0, 0.5, 1e3, "NaN", "Infinity"):
+        issue = refusal(parse, x(dtype=name, shape=[2], data=[0, bad]))
+        assert (issue.loc, issue.got) == (("x", "data", 1), bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("float16", "65520"),
+        ("float16", "1e5"),
+        ("float32", "3.5e38"),
+        ("float32", "-1e39"),
+        ("float32", "1" + "0" * 39),
+        ("float64", "1e400"),
+        ("float64", "-1e999999999"),
+        ("float64", "1" + "0" * 309),
+        ("float32", "1" + "0" * 4000),
+    ],
+)
+def test_a_number_too_large_is_refused_and_not_made_infinite(name: str, text: str) -> None:
+    for others in ("1, 2", '"Infinity", "-Infinity"', '"NaN", 0.5'):
+        body = f'{{"x": {{"dtype": "{name}", "shape": [3], "data": [{others}, {text}]}}}}'
+        issue = refusal(parse, body)
+        assert issue.loc == ("x", "data", 2)
+        assert issue.expected == f"a number within the range of {name}"
+
+
+@pytest.mark.parametrize(
+    ("shape", "data"),
+    [
+        ([2, 2], [1, 2, 3]),
+        ([2, 2], [1, 2, 3, 4, 5]),
+        ([2, 2], [[1, 2, 3, 4]]),
+        ([2, 2], [[1], [2], [3], [4]]),
+        ([2, 3], [[1, 2], [3, 4], [5, 6]]),
+        ([4], [[1, 2], [3, 4]]),
+        ([2, 2], []),
+        ([2, 2], [[], []]),
+        ([0, 3], [[], [], []]),
+        ([2, 0], [[]]),
+        ([0], [1]),
+        ([], []),
+        ([], [[1]]),
+        ([2**31 - 1, 2**20], [1]),
+    ],
+    ids=repr,
+)
+def test_lists_fit_the_shape(shape: list[int], data: Any) -> None:
+    issue = refusal(parse, x(shape=shape, data=data))
+    assert issue.loc == ("x", "data")
+    assert str(shape) in issue.expected
+
+
+# Base64
+
+
+GOOD = base64.b64encode(np.zeros(4, np.float32).tobytes()).decode()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "",
+        "AAAA",
+        GOOD[:-1],
+        GOOD[:-4],
+        GOOD + "AAAA",
+        GOOD + "=",
+        " " + GOOD[1:],
+        "\n" + GOOD[1:],
+        GOOD[:-1] + "\0",
+        GOOD[:-2] + "A=",
+        GOOD[:-2] + "AA",
+        "-" + GOOD[1:],
+        "_" + GOOD[1:],
+        "é" + GOOD[1:],
+        "\ud800" + GOOD[1:],
+        "=" * len(GOOD),
+        GOOD[:4] + "====" + GOOD[8:],
+    ],
+    ids=ascii,
+)
+def test_base64_is_strict_and_of_the_right_length(data: str) -> None:
+    assert len(GOOD) == 24
+    assert refusal(parse, x(data=data)).loc == ("x", "data")
+
+
+def test_a_length_that_does_not_fit_is_told_before_decoding() -> None:
+    issue = refusal(parse, x(shape=[2**31 - 1, 2**20], data=GOOD))
+    assert issue.expected.startswith(f"{4 * (2**31 - 1) * 2**20} bytes")
+
+
+# Parts of a tensor
+
+
+@pytest.mark.parametrize("dtype", [d for d in HOSTILE_DTYPES if not isinstance(d, bytes)], ids=repr)
+def test_no_other_dtype(dtype: Any) -> None:
+    assert refusal(parse, x(dtype=dtype)).loc == ("x", "dtype")
+
+
+@pytest.mark.parametrize(
+    ("shape", "loc"),
+    [
+        ([-1, 4], (0,)),
+        ([4, -1], (1,)),
+        ([True, 4], (0,)),
+        ([2.0, 2], (0,)),
+        (["2", 2], (0,)),
+        ([[2, 2]], (0,)),
+        ([10**400], (0,)),
+        ([2**31 - 1] * 8, ()),
+        ([1] * 9, ()),
+        (4, ()),
+        (None, ()),
+        ("22", ()),
+        ({}, ()),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_no_other_shape(shape: Any, loc: tuple[int, ...]) -> None:
+    assert refusal(parse, x(shape=shape)).loc == ("x", "shape", *loc)
+
+
+@pytest.mark.parametrize("part", ["dtype", "shape", "data"])
+def test_a_missing_part_is_named(part: str) -> None:
+    assert refusal(parse, x(**{part: ...})).loc == ("x", part)
+
+
+def test_another_part_is_named() -> None:
+    assert refusal(parse, x(order="C")).loc == ("x", "order")
+
+
+def test_arrays_of_msgpack_numpy_are_no_json() -> None:
+    made = {"nd": True, "type": "<f4", "kind": "", "shape": [1], "data": "AAAAAA=="}
+    assert refusal(parse, {"x": made}).loc == ("x", "dtype")
+
+
+@pytest.mark.parametrize("data", [None, 1, 1.5, True, {}])
+def test_data_is_a_list_or_text(data: Any) -> None:
+    assert refusal(parse, x(data=data)).loc == ("x", "data")
+
+
+@pytest.mark.parametrize("value", [None, 1, 1.5, True, "AAAA"])
+def test_a_tensor_is_a_list_or_a_map(value: Any) -> None:
+    assert refusal(parse, {"weight": value}).loc == ("weight",)
+
+
+# Bodies that are not what they say
+
+
+@pytest.mark.parametrize("body", ["null", "true", "1", "1.5", '"x"', "[]", '[{"x": 1}]', "[1, 2]"])
+def test_a_body_is_a_map(body: str) -> None:
+    assert refusal(parse, body).expected == "a map"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" ",
+        b"{",
+        b"}",
+        b"{}{}",
+        b"{} x",
+        b"{}\0",
+        b"\0{}",
+        b"{'x': 1}",
+        b'{"x": 1,}',
+        b'{"x": [1,]}',
+        b'{"x": [1 2]}',
+        b'{"x" 1}',
+        b'{"x": 01}',
+        b'{"x": +1}',
+        b'{"x": .5}',
+        b'{"x": 1.}',
+        b'{"x": 0x10}',
+        b'{"x": 1e}',
+        b'{"x": tru}',
+        b'{"x": nan}',
+        b'{"x": [1] // c\n}',
+        b"{1: 2}",
+        b"{null: 2}",
+        b'{"x',
+        b'{"x": "\n"}',
+        b'{"x": "\0"}',
+        b'{"x": "\\x41"}',
+        b'{"x": "\\u12"}',
+        # The literals that JSON does not have.
+        b'{"x": NaN}',
+        b'{"x": [1, Infinity]}',
+        b'{"x": [1, -Infinity]}',
+        b'{"config": {"p": Infinity}}',
+        # Not UTF-8, or marked as something else.
+        b'\xef\xbb\xbf{"x": [1]}',
+        '{"x": [1]}'.encode("utf-16"),
+        '{"x": [1]}'.encode("utf-16-le"),
+        '{"x": [1]}'.encode("utf-32"),
+        b'{"x\xff": 1}',
+        b'{"\xed\xa0\x80": 1}',
+        b'{"\xc0\xaf": 1}',
+        # More digits than an integer may have.
+        b'{"x": [' + b"1" * 5000 + b"]}",
+        b'{"config": {"groups": -' + b"9" * 10**6 + b"}}",
+        # The same key twice.
+        b'{"x": [1], "x": [1]}',
+        b'{"config": {"a": 1, "b": 2, "a": 1}}',
+        b'{"other": {"a": 1, "\\u0061": 1}}',
+        b'{"x": {"dtype": "f4", "shape": [1], "data": [1], "data": [2]}}',
+    ],
+    ids=lambda body: ascii(body[:30]),
+)
+def test_what_is_not_json(body: bytes) -> None:
+    assert refusal(parse, body).loc == ()
+
+
+def test_the_place_of_a_mistake_is_told() -> None:
+    assert "line 2, column 8" in refusal(parse, '{"x":\n  [1, 2').msg
+
+
+def test_a_repeated_key_is_named() -> None:
+    assert "'stride'" in refusal(parse, '{"config": {"stride": 1, "stride": 1}}').msg
+
+
+@pytest.mark.parametrize(
+    ("body", "loc"),
+    [
+        (r'{"config": {"a": "\ud800"}}', ("config", "a")),
+        (r'{"config": {"a": ["\udfff x"]}}', ("config", "a", 0)),
+        (r'{"config": {"\ud800": 1}}', ("config",)),
+        (r'{"\ud800": 1}', ()),
+        (r'{"wants": ["\ud83d"]}', ("wants", 0)),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_no_text(body: str, loc: tuple[Any, ...]) -> None:
+    assert refusal(parse, body).loc == loc
+
+
+def test_a_whole_surrogate_pair_is() -> None:
+    assert parse(r'{"config": {"a": "\ud83d\ude00"}}').config == {"a": "😀"}
+
+
+# Bombs
+
+
+@pytest.mark.parametrize("depth", [LIMITS.max_depth + 1, 200, 990, 5000, 10**6])
+@pytest.mark.parametrize("name", ["config", "x", "wants", "other"])
+def test_deep_lists(depth: int, name: str) -> None:
+    body = f'{{"{name}": {"[" * depth}{"]" * depth}}}'
+    if name == "other" and depth < 900:
+        assert parse(body).extra == ("other",)
+    elif name == "config":
+        # Refused for its depth where it is read at all, else for not being a map.
+        assert refusal(parse, body).msg
+    else:
+        assert refusal(parse, body).msg
+
+
+@pytest.mark.parametrize("depth", [200, 990, 100_000])
+def test_deep_maps(depth: int) -> None:
+    assert refusal(parse, '{"config": ' + '{"a": ' * depth + "1" + "}" * depth + "}").msg
+
+
+@pytest.mark.parametrize(
+    "item",
+    ["[]", "{}", '{"a":1}', "[[]]", "[[[]]]", "0", '""', "null"],
+)
+@pytest.mark.parametrize("name", ["config", "x", "wants", "other"])
+def test_millions_of_small_things_are_not_built(item: str, name: str) -> None:
+    body = f'{{"{name}": [{",".join([item] * 1_500_000)}]}}'.encode()
+    limits = DecodeLimits(max_elements=10**6)
+    tracemalloc.start()
+    try:
+        assert refusal(parse, body, limits).loc == ()
+        # The body once more as text is all that was made.
+        assert tracemalloc.get_traced_memory()[1] < len(body) + 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_keys_are_not_built() -> None:
+    body = "{" + ",".join(f'"k{n}": 1' for n in range(2000)) + "}"
+    assert "too many values" in refusal(parse, body).msg
+    body = '{"config": {' + ",".join(f'"k{n}": 1' for n in range(2000)) + "}}"
+    assert "too many values" in refusal(parse, body).msg
+
+
+def test_a_long_list_in_config() -> None:
+    assert refusal(parse, {"config": {"stride": [1] * 5000}}).loc == ("config", "stride")
+    nested = {"config": {"a": [[1] * 100] * 100}}
+    assert refusal(parse, nested).loc[:2] == ("config", "a")
+
+
+def test_long_texts() -> None:
+    long = "a" * (LIMITS.max_text + 1)
+    assert refusal(parse, {"config": {"a": long}}).loc == ("config", "a")
+    assert refusal(parse, {"config": {long: 1}}).loc == ("config",)
+    assert refusal(parse, {long: 1}).loc == ()
+    assert parse({"config": {"a": long[1:]}}).config == {"a": long[1:]}
+
+
+def test_the_rank_is_a_limit() -> None:
+    limits = DecodeLimits(max_rank=3)
+    assert parse({"x": [[[1]]]}, limits).tensors["x"].ndim == 3
+    assert refusal(parse, {"x": [[[[1]]]]}, limits).loc == ("x",)
+    assert refusal(parse, x(data=[[[[1]]]]), limits).loc == ("x", "data")
+    assert refusal(parse, x(shape=[1] * 4, data=[1]), limits).loc == ("x", "shape")
+
+
+def test_the_limit_on_numbers_says_what_helps() -> None:
+    limits = DecodeLimits(max_elements=10)
+    assert parse({"x": [1] * 11}, limits).tensors["x"].shape == (11,)
+    issue = refusal(parse, {"x": [1] * 12}, limits)
+    assert "base64" in issue.expected
+    assert "msgpack" in issue.expected
+    issue = refusal(parse, {"x": [[1]] * 9}, DecodeLimits(max_lists=9))
+    assert "lists" in issue.msg
+
+
+# Whatever comes
+
+
+def endures(body: bytes | str) -> None:
+    """A body is read, or refused with a named error; nothing else happens."""
+    with suppress(MalformedBody):
+        assert all(array.dtype.name in NAMES for array in parse(body).tensors.values())
+
+
+@given(st.binary(max_size=100), st.text(max_size=100))
+def test_any_bytes(raw: bytes, text: str) -> None:
+    endures(raw)
+    endures(b'{"x": ' + raw + b"}")
+    endures('{"wants": ' + text + "}")
+
+
+def test_any_byte_of_a_good_body_changed_or_cut() -> None:
+    good = json.dumps({"config": {"a": [1, 2.5, "t"]}, **x(), "wants": ["dx"]}).encode()
+    for at in range(len(good)):
+        endures(good[:at])
+        for byte in b'\x00"[]{},:-9.eN\\\xff ':
+            endures(good[:at] + bytes([byte]) + good[at + 1 :])
+            endures(good[:at] + bytes([byte]) + good[at:])
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text() | st.sampled_from([*NAMES, "NaN", "Infinity", "AAAA", "O"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=12,
+)  # fmt: skip
+PARTS = st.fixed_dictionaries(
+    {
+        "dtype": st.sampled_from([*NAMES, "O"]) | VALUES,
+        "shape": st.lists(st.integers(-1, 3), max_size=3) | VALUES,
+        "data": st.lists(VALUES, max_size=4) | VALUES,
+    }
+)
+
+
+@given(st.dictionaries(st.sampled_from(["x", "weight", "indices", "wants"]), VALUES | PARTS))
+def test_any_values(body: dict[str, Any]) -> None:
+    endures(json.dumps(body))

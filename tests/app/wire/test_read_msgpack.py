@@ -1,0 +1,454 @@
+"""msgpack bodies, honest and hostile."""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+import tracemalloc
+from contextlib import suppress
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from app.errors import MalformedBody
+from app.wire import DecodeLimits
+from tests.app.wire.bodies import (
+    HOSTILE_DTYPES,
+    LIMITS,
+    NAMES,
+    numpy_tensor,
+    refusal,
+    tensor,
+    unpack,
+)
+
+X = np.arange(6, dtype="<f4").reshape(2, 3)
+ARRAYS = st.sampled_from(sorted(NAMES)).flatmap(
+    lambda name: hnp.arrays(name, hnp.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4))
+)
+
+
+def same(found: Any, array: Any) -> bool:
+    """Whether two arrays have one dtype, one shape and the same bits."""
+    return (
+        found.dtype == array.dtype
+        and found.shape == array.shape
+        and found.tobytes() == array.tobytes()
+    )
+
+
+def packed(length: int, code: str = "I") -> bytes:
+    return length.to_bytes({"B": 1, "H": 2, "I": 4}[code], "big")
+
+
+# Honest bodies
+
+
+def test_a_whole_request() -> None:
+    config = {"stride": [1, 2], "activation": {"name": "elu", "alpha": 0.5}, "groups": None}
+    request = unpack({"config": config, "x": tensor(X), "wants": ["dx"], "colour": "red"})
+    assert request.config == config
+    assert request.wants == ["dx"]
+    assert request.extra == ("colour",)
+    assert list(request.tensors) == ["x"]
+    assert same(request.tensors["x"], X)
+
+
+def test_an_empty_map_is_a_request_without_anything() -> None:
+    request = unpack(b"\x80")
+    assert (request.config, request.wants, request.extra) == (None, None, ())
+    assert not request.tensors
+
+
+@given(ARRAYS)
+def test_any_tensor_arrives_as_it_is_in_both_encodings(array: Any) -> None:
+    for made in (tensor(array), numpy_tensor(array)):
+        assert same(unpack({"x": made}).tensors["x"], array)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_any_buffer_is_a_body(kind: Any) -> None:
+    request = unpack(kind(msgpack.packb({"x": tensor(X), "dy": tensor(X)})))
+    assert same(request.tensors["dy"], X)
+
+
+def test_tensors_are_read_only_aligned_views() -> None:
+    array = unpack({"x": tensor(np.ones((4, 4)))}).tensors["x"]
+    assert not array.flags.writeable
+    assert array.flags.aligned
+    assert array.flags.c_contiguous
+    assert array.base is not None
+
+
+@pytest.mark.parametrize(("name", "short"), NAMES.items())
+@pytest.mark.parametrize("prefix", ["", "<", "|", ">"])
+def test_every_spelling_of_a_dtype(name: str, short: str, prefix: str) -> None:
+    array = np.array([0, 1, 100], dtype=name)
+    sent = array.astype(array.dtype.newbyteorder(">")) if prefix == ">" else array
+    for made in (
+        tensor(sent, dtype=prefix + short),
+        numpy_tensor(sent, type=prefix + short),
+        tensor(array, dtype=name),
+    ):
+        found = unpack({"x": made}).tensors["x"]
+        assert same(found, array)
+        assert found.dtype.isnative
+        assert not found.flags.writeable
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (0,), (2, 0), (0, 2**31 - 1, 2**28)])
+def test_an_axis_of_length_0_keeps_the_others(shape: tuple[int, ...]) -> None:
+    made = {"dtype": "float32", "shape": list(shape), "data": b""}
+    assert unpack({"x": made}).tensors["x"].shape == shape
+
+
+def test_msgpack_numpy_with_text_keys_and_a_binary_type() -> None:
+    as_text = {key.decode(): value for key, value in numpy_tensor(X, kind="").items()}
+    for made in (as_text, numpy_tensor(X, type=b"<f4"), as_text | {"type": b"<f4"}):
+        assert same(unpack({"x": made}).tensors["x"], X)
+
+
+def test_the_bytes_that_the_msgpack_numpy_package_writes() -> None:
+    # 66 bytes for the array of 2 by 3 below, recorded from release 0.4.8.
+    made = bytes.fromhex(
+        "85c4026e64c3c40474797065a33c6634c4046b696e64c400c4057368617065920203c40464617461c418"
+    )
+    made += X.tobytes()
+    assert len(made) == 66
+    assert same(unpack(b"\x81\xa1x" + made).tensors["x"], X)
+
+
+# Tensors that contradict themselves
+
+
+@pytest.mark.parametrize("dtype", HOSTILE_DTYPES, ids=repr)
+def test_no_other_dtype(dtype: Any) -> None:
+    for made, part in (
+        (tensor(X, dtype=dtype), "dtype"),
+        (numpy_tensor(X, type=dtype), "type"),
+    ):
+        issue = refusal(unpack, {"x": made})
+        assert issue.loc == ("x", part)
+        assert "float32" in issue.expected
+
+
+def test_bfloat16_is_named_as_not_there_yet() -> None:
+    assert "not supported yet" in refusal(unpack, {"x": tensor(X, dtype="bfloat16")}).msg
+
+
+@pytest.mark.parametrize(
+    ("shape", "loc"),
+    [
+        ([-1], (0,)),
+        ([2, -3], (1,)),
+        ([-2, -3], (0,)),
+        ([True, 6], (0,)),
+        ([6, False], (1,)),
+        ([2.0, 3], (0,)),
+        (["2", 3], (0,)),
+        ([None], (0,)),
+        ([[2, 3]], (0,)),
+        ([b"\x02", 3], (0,)),
+        ([2**31], (0,)),
+        ([2**63 - 1, 2], (0,)),
+        ([2**64 - 1], (0,)),
+        ([1] * 9, ()),
+        (6, ()),
+        (None, ()),
+        ("23", ()),
+        (b"\x02\x03", ()),
+        ({"0": 2}, ()),
+        # Their products are 0 and 6 in 64 bits.
+        ([2**31 - 1] * 8, ()),
+        ([2**30, 2**30, 2**30], ()),
+        ([0, 2**31 - 1, 2**31 - 1], ()),
+        ([2**31 - 1, 2**31 - 1, 0], ()),
+    ],
+    ids=repr,
+)
+def test_no_other_shape(shape: Any, loc: tuple[int, ...]) -> None:
+    for made in (tensor(X, shape=shape), numpy_tensor(X, shape=shape)):
+        assert refusal(unpack, {"x": made}).loc == ("x", "shape", *loc)
+
+
+@pytest.mark.parametrize("shape", [[], [5], [2, 4], [0], [0, 6], [7], [2**31 - 1, 2**20], [1] * 8])
+def test_bytes_fit_the_shape_exactly(shape: list[int]) -> None:
+    issue = refusal(unpack, {"x": tensor(X, shape=shape)})
+    assert issue.loc == ("x", "data")
+    assert issue.expected == f"{4 * int(np.prod(shape, dtype=object))} bytes"
+    assert issue.got == "24 bytes"
+
+
+@pytest.mark.parametrize("data", [b"", X.tobytes()[:-1], X.tobytes() + b"\0", X.tobytes() * 2])
+def test_no_byte_more_or_less(data: bytes) -> None:
+    for made in (tensor(X, data=data), numpy_tensor(X, data=data)):
+        assert refusal(unpack, {"x": made}).loc == ("x", "data")
+
+
+@pytest.mark.parametrize("data", ["text", None, 1, [1, 2, 3, 4, 5, 6], {}, True, 0.5])
+def test_data_is_binary(data: Any) -> None:
+    for made in (tensor(X, data=data), numpy_tensor(X, data=data)):
+        assert refusal(unpack, {"x": made}).loc == ("x", "data")
+
+
+@pytest.mark.parametrize("value", [None, 1, 1.5, True, "x", b"x", [], [1.0, 2.0]])
+def test_a_tensor_is_a_map(value: Any) -> None:
+    assert refusal(unpack, {"weight": value}).loc == ("weight",)
+
+
+@pytest.mark.parametrize("part", ["dtype", "shape", "data"])
+def test_a_missing_part_is_named(part: str) -> None:
+    assert refusal(unpack, {"x": tensor(X, **{part: ...})}).loc == ("x", part)
+
+
+@pytest.mark.parametrize("part", ["type", "kind", "shape", "data"])
+def test_a_missing_part_of_msgpack_numpy_is_named(part: str) -> None:
+    assert refusal(unpack, {"x": numpy_tensor(X, **{part: ...})}).loc == ("x", part)
+
+
+def test_another_part_is_named() -> None:
+    assert refusal(unpack, {"x": tensor(X, order="C")}).loc == ("x", "order")
+    made = {**tensor(X), "nd": True}
+    assert refusal(unpack, {"x": made}).loc[0] == "x"
+    made = {key.decode(): value for key, value in numpy_tensor(X, order="C").items()}
+    assert refusal(unpack, {"x": made}).loc == ("x", "order")
+
+
+class _Trap:
+    """Sets a mark if it is ever unpickled."""
+
+    sprung = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (setattr, (_Trap, "sprung", True))
+
+
+@pytest.mark.parametrize(
+    "kind", [b"O", b"V", "O", "V", b"\0", b"OO", None, 0, False, [], b"O" * 99]
+)
+def test_kinds_with_objects_are_refused_and_never_unpickled(kind: Any) -> None:
+    made = numpy_tensor(X, kind=kind, data=pickle.dumps(_Trap()))
+    assert refusal(unpack, {"x": made}).loc == ("x", "kind")
+    assert not _Trap.sprung
+
+
+@pytest.mark.parametrize("shape", [[1], [3], [2**40]])
+@pytest.mark.parametrize("kind", [b"", b"V", b"O"])
+@pytest.mark.parametrize("type_", ["O", [["a", "O"]], [["a", "<f4"]], "V0", "S0", "|S0", "U0"])
+def test_pointers_and_weightless_types_are_refused(type_: Any, kind: bytes, shape: Any) -> None:
+    made = numpy_tensor(X, type=type_, kind=kind, shape=shape, data=b"\x41" * 24)
+    assert refusal(unpack, {"x": made}).loc[0] == "x"
+
+
+@pytest.mark.parametrize("nd", [False, 1, 0, None, "true", b"\x01", [True]])
+def test_scalars_of_msgpack_numpy_are_refused(nd: Any) -> None:
+    assert refusal(unpack, {"x": numpy_tensor(X, nd=nd)}).loc == ("x", "nd")
+    scalar = {b"nd": False, b"type": "<f4", b"data": b"\0\0\0\0"}
+    assert refusal(unpack, {"x": scalar}).loc[0] == "x"
+    assert refusal(unpack, {"x": {b"complex": True, b"data": "1j"}}).loc == ()
+
+
+# Bodies that are not what they say
+
+
+@pytest.mark.parametrize("body", [None, True, 1, 1.5, "x", b"x", [], [{"x": 1}]])
+def test_a_body_is_a_map(body: Any) -> None:
+    issue = refusal(unpack, msgpack.packb(body))
+    assert issue.loc == ()
+    assert issue.expected == "a map"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xc1",
+        b"\x81\xa1x\xc1",
+        b"\x81",
+        b"\x81\xa1",
+        b"\x81\xa1x",
+        b"\x82\xa1x\x01",
+        b"\x80\x00",
+        b"\x80\x80",
+        b"\x80" + b"\0" * 1000,
+        b"\x80\xc1",
+        # Keys that are not text.
+        b"\x81\x01\x01",
+        b"\x81\xc0\x01",
+        b"\x81\x90\x01",
+        b"\x81\x80\x01",
+        b"\x81\xcb" + b"\0" * 8 + b"\x01",
+        b"\x81\xc4\x01x\x01",
+        b"\x81\xc4\x06config\x80",
+        b"\x81\xa6config\x81\xc4\x04data\x01",
+        b"\x81\xc4\x02\xff\xfe\x01",
+        # Text that is not UTF-8: cut, overlong, half of a surrogate pair, beyond Unicode.
+        b"\x81\xa1\xff\x01",
+        b"\x81\xa1\xc3\x01",
+        b"\x81\xa2\xc0\xaf\x01",
+        b"\x81\xa3\xed\xa0\x80\x01",
+        b"\x81\xa4\xf4\x90\x80\x80\x01",
+        b"\x81\xa6config\x81\xa1p\xa1\xff",
+        # Lengths that lie.
+        b"\xdf\xff\xff\xff\xff",
+        b"\xde\xff\xff",
+        b"\xdd\x7f\xff\xff\xff",
+        b"\x81\xa1x\xdd\xff\xff\xff\xff",
+        b"\x81\xa1x\xc6\xff\xff\xff\xff",
+        b"\x81\xa1x\xdb\xff\xff\xff\xff",
+        b"\x81\xa1x\xc9\xff\xff\xff\xff\x01",
+        b"\x81\xd9\xff",
+        # Extension types, timestamps among them, wherever they are.
+        b"\x81\xa1x\xd4\x01\x00",
+        b"\x81\xa1x\xd5\x01\x00\x00",
+        b"\x81\xa1x\xd6\xff\x00\x00\x00\x01",
+        b"\x81\xa1x\xd7\xff" + b"\0" * 8,
+        b"\x81\xa1x\xc7\x0c\xff" + b"\0" * 12,
+        b"\x81\xa1x\xc7\x00\x01",
+        b"\x81\xa1x\xc7\x00\xff",
+        b"\x81\xa1x\xc8\x00\x01\x01\x00",
+        b"\x81\xa5other\xc7\x00\x05",
+        b"\x81\xc7\x00\x05\x01",
+        b"\xd4\x05\x00",
+        # The same key twice.
+        b"\x82\xa1x\x01\xa1x\x01",
+        b"\x81\xa6config\x82\xa1a\x01\xa1a\x02",
+        b"\x81\xa5other\x82\xa1a\x01\xa1a\x02",
+        b"\x81\xa1x\x82\xc4\x02nd\xc3\xa2nd\xc3",
+        b"\x81\xa1x\x82\xc4\x02nd\xc3\xc4\x02nd\xc3",
+    ],
+    ids=lambda body: body[:14].hex(" "),
+)
+def test_what_is_not_msgpack_as_we_read_it(body: bytes) -> None:
+    assert refusal(unpack, body).loc == ()
+
+
+def test_a_timestamp_of_the_package_is_refused() -> None:
+    now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    body = msgpack.packb({"config": {"stride": now}}, datetime=True)
+    assert "extension" in refusal(unpack, body).msg
+
+
+def test_a_repeated_key_is_named() -> None:
+    assert "'stride'" in refusal(unpack, b"\x81\xa6config\x82\xa6stride\x01\xa6stride\x01").msg
+
+
+def test_trailing_bytes_are_counted() -> None:
+    assert refusal(unpack, b"\x80" + b"\0" * 7).got == "7 bytes"
+
+
+@pytest.mark.parametrize(
+    "path", [("config",), ("config", "stride"), ("wants",), ("config", "p", 1)]
+)
+def test_binary_data_stands_only_in_tensors(path: tuple[Any, ...]) -> None:
+    value: Any = b"abc"
+    for step in reversed(path):
+        value = [0, value] if step == 1 else {step: value}
+    assert refusal(unpack, value).loc == path
+
+
+# Bombs
+
+
+@pytest.mark.parametrize("depth", [LIMITS.max_depth, 500, 1020, 1023, 5000, 10**6])
+@pytest.mark.parametrize("opening", [b"\x91", b"\x81\xa1a"])
+@pytest.mark.parametrize("where", [b"\xa6config", b"\xa5wants", b"\xa1x"])
+def test_deep_nesting(depth: int, opening: bytes, where: bytes) -> None:
+    body = b"\x81" + where + b"\x81\xa1a" + opening * depth + b"\x90"
+    assert refusal(unpack, body).msg
+
+
+def test_depth_up_to_the_limit_is_read() -> None:
+    value: Any = 1
+    for _ in range(LIMITS.max_depth - 1):
+        value = [value]
+    assert unpack({"config": {"a": value}}).config == {"a": value}
+    assert refusal(unpack, {"config": {"a": [value]}}).loc[:2] == ("config", "a")
+
+
+@pytest.mark.parametrize("item", [b"\x90", b"\x80", b"\xc0", b"\x91\x01", b"\xa0", b"\x81\xa0\xc0"])
+@pytest.mark.parametrize("where", [b"config", b"x", b"wants", b"other"])
+def test_a_million_small_things_are_not_built(item: bytes, where: bytes) -> None:
+    many = b"\xdd" + packed(10**6) + item * 10**6
+    body = b"\x81" + bytes([0xA0 + len(where)]) + where + many
+    tracemalloc.start()
+    try:
+        assert refusal(unpack, body).loc == ()
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_lists_each_within_the_limit_are_counted_together() -> None:
+    full = b"\xdc" + packed(1000, "H") + b"\x90" * 1000
+    body = b"\x81\xa5other\xdc" + packed(1000, "H") + full * 1000
+    tracemalloc.start()
+    try:
+        assert "too many values" in refusal(unpack, body).msg
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_long_texts() -> None:
+    long = "a" * (LIMITS.max_text + 1)
+    assert refusal(unpack, {"config": {"activation": long}}).loc == ()
+    assert refusal(unpack, {"config": {long: 1}}).loc == ()
+    assert refusal(unpack, {long: 1}).loc == ()
+    assert unpack({"config": {"a": long[1:]}}).config == {"a": long[1:]}
+
+
+def test_the_rank_is_a_limit() -> None:
+    made = {"x": tensor(np.ones((1,) * 4, np.float32))}
+    assert unpack(made, DecodeLimits(max_rank=4)).tensors["x"].ndim == 4
+    assert refusal(unpack, made, DecodeLimits(max_rank=3)).loc == ("x", "shape")
+
+
+# Whatever comes
+
+
+def endures(body: bytes) -> None:
+    """A body is read, or refused with a named error; nothing else happens."""
+    with suppress(MalformedBody):
+        request = unpack(body)
+        assert all(array.dtype.name in NAMES for array in request.tensors.values())
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes(body: bytes) -> None:
+    endures(body)
+    endures(b"\x81\xa1x" + body)
+    endures(b"\x81\xa6wants" + body)
+
+
+@pytest.mark.parametrize("made", [tensor, numpy_tensor])
+def test_any_byte_of_a_good_body_changed_or_cut(made: Any) -> None:
+    good = msgpack.packb({"config": {"a": [1, 2.5, "t"]}, "x": made(X), "wants": ["dx"]})
+    for at in range(len(good)):
+        endures(good[:at])
+        for byte in (0x00, 0x7F, 0x80, 0x90, 0xC0, 0xC1, 0xC4, 0xC7, 0xD4, 0xDC, 0xDF, 0xFF):
+            endures(good[:at] + bytes([byte]) + good[at + 1 :])
+            endures(good[:at] + bytes([byte]) + good[at:])
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text()
+    | st.binary() | st.sampled_from([*NAMES, *NAMES.values(), "O", b"", b"O", True]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=12,
+)  # fmt: skip
+PARTS = st.dictionaries(
+    st.sampled_from(["dtype", "shape", "data", "nd", "type", "kind"]), VALUES, max_size=6
+)
+
+
+@given(st.dictionaries(st.sampled_from(["x", "weight", "config", "wants", "zz"]), VALUES | PARTS))
+def test_any_values(body: dict[str, Any]) -> None:
+    if body.get("config") is not None and not isinstance(body["config"], dict):
+        del body["config"]
+    endures(msgpack.packb(body))
