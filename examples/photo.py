@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,6 +24,8 @@ from service import Array, Service, ServiceError
 from sklearn.datasets import load_sample_image
 
 POOL = 8
+SHOWN_WIDTH = 380
+DETAIL = (slice(0, 106), slice(130, 290))
 CREDIT = "Photograph: danielbuechele, CC BY 2.0 (scikit-learn's china.jpg)"
 
 
@@ -90,9 +93,8 @@ def pooling(service: Service, x: Array) -> Iterator[Panel]:
     yield Panel("Brightest of each window", f"max_pool · {POOL}×{POOL}", picture(highest["y"]))
     mean = service.forward("avg_pool", window, x=x)["y"]
     yield Panel("Mean of each window", f"avg_pool · {POOL}×{POOL}", picture(mean))
-    spread = {"stride": POOL, "padding": POOL // 2, "groups": 3}
-    kernel = np.stack([bilinear(POOL)[None]] * 3)
-    smooth = service.forward("conv_transpose", spread, x=mean, weight=kernel)["y"]
+    config = {"stride": POOL, "padding": POOL // 2}
+    smooth = spread(service, config, bilinear(POOL), mean, np.ones_like(mean))
     yield Panel("The means, interpolated", "conv_transpose · bilinear 16×16", picture(smooth))
     yield from unpooling(service, highest, x.shape)
 
@@ -106,27 +108,32 @@ def unpooling(
         service.forward("max_unpool", full_size, x=values, indices=highest["indices"])["y"]
         for values in (highest["y"], np.ones_like(highest["y"]))
     )
-    yield Panel("The maxima, put back", "max_unpool", picture(sparse))
-    config = {"padding": "same", "groups": 3}
-    kernel = np.stack([gaussian(25, 3.0)[None]] * 3)
-    numerator, weight = (
-        service.forward("conv_transpose", config, x=values, weight=kernel)["y"]
-        for values in (sparse, known)
+    yield Panel("The maxima, put back (detail)", "max_unpool", picture(sparse)[DETAIL])
+    rebuilt = spread(service, {"padding": "same"}, gaussian(17, 3.0), sparse, known)
+    title = f"Rebuilt from 1 value in {POOL * POOL}"
+    yield Panel(title, "conv_transpose · Gaussian 17×17", picture(rebuilt))
+
+
+def spread(
+    service: Service, config: dict[str, Any], kernel: Array, x: Array, known: Array
+) -> Array:
+    """Spreads `x` by a kernel, each channel alone, as a mean weighted by what is known."""
+    config = config | {"groups": x.shape[1]}
+    weight = np.stack([kernel[None]] * x.shape[1])
+    total, share = (
+        service.forward("conv_transpose", config, x=values, weight=weight)["y"]
+        for values in (x, known)
     )
-    yield Panel(
-        f"Rebuilt from 1 value in {POOL * POOL}",
-        "conv_transpose · Gaussian 25×25",
-        picture(numerator / np.maximum(weight, np.float32(1e-6))),
-    )
+    return total / np.maximum(share, np.float32(1e-6))
 
 
 def attention(service: Service, x: Array) -> Iterator[Panel]:
     coarse = service.forward("adaptive_avg_pool", {"output_size": [14, 21]}, x=x)["y"]
     yield Panel("Any size to 14 × 21", "adaptive_avg_pool", picture(coarse))
-    window = {"kernel": 15, "stride": 1, "padding": "same"}
-    dy = np.ones_like(x)
-    counts = service.backward("max_pool", window, x=x, dy=dy)["dx"].sum(axis=(0, 1))
-    yield Panel("How often a pixel won", "max_pool backward · 15×15 / 1", np.log1p(counts), "magma")
+    window = {"kernel": 7, "stride": 1, "padding": "same"}
+    counts = service.backward("max_pool", window, x=x, dy=np.ones_like(x))["dx"].sum(axis=(0, 1))
+    title = "How often a pixel won (detail)"
+    yield Panel(title, "max_pool backward · 7×7 / 1", np.log1p(counts)[DETAIL], "magma")
 
 
 def picture(x: Array) -> Array:
@@ -137,13 +144,14 @@ def picture(x: Array) -> Array:
 
 def draw(panels: list[Panel], path: Path) -> None:
     """Writes the sheet: four panels a row, each with its title, its request and its size."""
-    figure = Figure(figsize=(15, 9.6))
+    figure = Figure(figsize=(15, 9.5))
     rows = -(-len(panels) // 4)
-    grid = figure.subplots(rows, 4, gridspec_kw={"hspace": 0.34, "wspace": 0.05})
-    figure.subplots_adjust(left=0.02, right=0.98, top=0.885, bottom=0.04)
+    grid = figure.subplots(rows, 4, gridspec_kw={"hspace": 0.3, "wspace": 0.06})
+    figure.subplots_adjust(left=0.02, right=0.98, top=0.87, bottom=0.04)
     for axes, panel in zip(grid.flat, panels, strict=True):
         draw_panel(axes, panel)
-    figure.text(0.02, 0.955, "One photograph, twelve answers", fontsize=19, fontweight="bold")
+    title = "One photograph, eleven answers of the service"
+    figure.text(0.02, 0.95, title, fontsize=19, fontweight="bold")
     figure.text(0.98, 0.012, CREDIT, fontsize=7.5, color="#888888", ha="right")
     buffer = BytesIO()
     figure.savefig(buffer, dpi=110)
@@ -158,11 +166,12 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
         # Symmetric about zero, so that white means zero; the few strongest values are cut.
         highest = float(np.quantile(np.abs(panel.image), 0.995))
         norm = Normalize(-highest, highest)
-    axes.imshow(panel.image, cmap=panel.colours, aspect="auto", interpolation="nearest", norm=norm)
+    # What is shown smaller than it is, is averaged; what is shown larger keeps its pixels.
+    how = "antialiased" if width > SHOWN_WIDTH else "nearest"
+    axes.imshow(panel.image, cmap=panel.colours, aspect="auto", interpolation=how, norm=norm)
     axes.set_xticks([])
     axes.set_yticks([])
     axes.spines[:].set_visible(False)
-    axes.set_box_aspect(53 / 80)
     axes.set_title(panel.title, loc="left", fontsize=11.5, fontweight="bold", pad=19)
     caption = f"{panel.request}   {height}×{width}"
     axes.text(0, 1.025, caption, transform=axes.transAxes, fontsize=8.5, color="#666666")

@@ -182,18 +182,21 @@ def train(service: Service, epochs: int, batch: int) -> Curve:
             loss, dlogits = softmax_cross_entropy(logits, labels[chosen])
             optimizer.update(network.backward(dlogits))
             curve.losses.append(loss)
-            show_progress(len(curve.losses), steps, curve)
+            show_progress(steps, curve)
         predicted = network.forward(x_held_out).argmax(axis=1)
         accuracy = float((predicted == labels_held_out).mean())
         curve.accuracies.append((epoch * steps // epochs, accuracy))
-        show_progress(len(curve.losses), steps, curve)
+        show_progress(steps, curve)
+    if sys.stderr.isatty():
+        sys.stderr.write("\n")
     return curve
 
 
-def show_progress(done: int, total: int, curve: Curve) -> None:
-    """One line, written over itself on a terminal, and only at its end elsewhere."""
-    if not sys.stderr.isatty() and done < total:
+def show_progress(total: int, curve: Curve) -> None:
+    """One line on a terminal, written over itself; nothing elsewhere."""
+    if not sys.stderr.isatty():
         return
+    done = len(curve.losses)
     filled = 32 * done // total
     accuracy = f"{curve.accuracies[-1][1]:7.2%}" if curve.accuracies else "      -"
     sys.stderr.write(
@@ -219,12 +222,13 @@ def draw(curve: Curve, path: Path) -> None:
     right.annotate(
         f"{accuracy[-1]:.2%}",
         (at[-1], 100 * accuracy[-1]),
-        xytext=(0, -16),
+        xytext=(0, 9),
         textcoords="offset points",
         ha="right",
         color="#b4532a",
         fontweight="bold",
     )
+    right.set_ylim(top=100)
     right.set_title("Held-out accuracy, %", loc="left", fontweight="bold")
     for axes in (left, right):
         axes.set_xlabel("step")
@@ -251,7 +255,7 @@ def main() -> int:
     draw(curve, options.output)
     accuracy = curve.accuracies[-1][1]
     print(
-        f"\n{accuracy:.2%} of the held-out digits after {len(curve.losses)} steps"
+        f"{accuracy:.2%} of the held-out digits after {len(curve.losses)} steps"
         f" in {time.perf_counter() - start:.0f} s; curve in {options.output}"
     )
     return 0 if accuracy >= GOAL else 1
