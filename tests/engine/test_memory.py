@@ -1,0 +1,80 @@
+"""Work goes through a scratch of stated size, whatever the size of the input."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine
+from engine.threads import get_threads
+
+SLACK = 1 << 20
+"""For Python's own objects and NumPy's temporaries of a block."""
+
+LAYERS: list[tuple[str, str, dict[str, Any], tuple[int, ...], tuple[int, ...]]] = [
+    ("conv", "im2col of 290 MB", {"padding": 1}, (8, 64, 112, 112), (32, 64, 3, 3)),
+    ("conv", "one sample of 230 MB", {"padding": 2}, (1, 32, 272, 272), (16, 32, 5, 5)),
+    ("conv", "channels last", {"padding": 1, "layout": "NHWC"}, (4, 112, 112, 64), (3, 3, 64, 32)),
+    ("conv", "strided", {"padding": 1, "stride": 2}, (8, 64, 112, 112), (32, 64, 3, 3)),
+    ("conv_transpose", "stride 2", {"stride": 2}, (4, 64, 56, 56), (64, 32, 3, 3)),
+    ("max_pool", "overlapping", {"kernel": 5, "stride": 1, "padding": 2}, (4, 64, 112, 112), ()),
+    ("avg_pool", "overlapping", {"kernel": 5, "stride": 1, "padding": 2}, (4, 64, 112, 112), ()),
+    ("lp_pool", "overlapping", {"kernel": 5, "stride": 1, "padding": 2}, (4, 64, 112, 112), ()),
+    ("adaptive_avg_pool", "", {"output_size": 7}, (8, 64, 112, 112), ()),
+    ("adaptive_max_pool", "", {"output_size": 7}, (8, 64, 112, 112), ()),
+]
+
+
+@pytest.fixture(autouse=True)
+def _traced() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+def peak_beside_outputs(compute: Callable[[], dict[str, np.ndarray]]) -> int:
+    """Bytes allocated at the worst moment of `compute`, less what it returns."""
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    outputs = compute()
+    peak = tracemalloc.get_traced_memory()[1] - before
+    return peak - sum(a.nbytes for a in outputs.values())
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "config", "size", "taps"),
+    LAYERS,
+    ids=[f"{op} {n}" for op, n, *_ in LAYERS],
+)
+def test_scratch_stays_within_the_stated_bound(
+    operation: str, name: str, config: dict[str, Any], size: tuple[int, ...], taps: tuple[int, ...]
+) -> None:
+    tensors = {"x": np.ones(size, np.float32)}
+    if taps:
+        tensors["weight"] = np.ones(taps, np.float32)
+    weight = tensors.get("weight", np.zeros(0)).nbytes
+    bound = get_threads() * engine.SCRATCH_BYTES + 2 * weight + SLACK
+    shape = engine.plan(operation, config, {k: a.shape for k, a in tensors.items()}).report()
+    dy = np.ones(shape["shapes"]["y"], np.float32)
+    forward = peak_beside_outputs(lambda: engine.forward(operation, config, **tensors))
+    backward = peak_beside_outputs(lambda: engine.backward(operation, config, **tensors, dy=dy))
+    assert forward <= bound, f"{name} forward: {forward / 2**20:.1f} MiB"
+    assert backward <= bound, f"{name} backward: {backward / 2**20:.1f} MiB"
+
+
+def test_planning_allocates_nothing() -> None:
+    """A layer of many terabytes is planned without an array."""
+    shapes = {"x": (10**6, 4096, 10**5, 10**5), "weight": (4096, 4096, 99, 99)}
+    peak = peak_beside_outputs(
+        lambda: {"none": np.zeros(0)} if engine.plan("conv", {}, shapes) else {}
+    )
+    assert peak < SLACK
+
+
+def test_the_plan_states_the_workspace() -> None:
+    report = engine.plan("conv", {"padding": 1}, {"x": (8, 64, 112, 112), "weight": (32, 64, 3, 3)})
+    assert 0 < report.report()["bytes"]["workspace"] <= 4 * engine.SCRATCH_BYTES
