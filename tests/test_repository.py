@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BINARY = {".png", ".gif", ".npz", ".ico", ".woff2", ".jpg", ".msgpack"}
 
 # Modules over 300 lines, and why each is one concept all the same.
-LONG_MODULES: dict[str, str] = {}
+LONG_MODULES = {"app/problems.py": "one table; a row is all that is said of one kind of problem"}
 LONGEST = 300
 
 
@@ -118,11 +118,11 @@ def test_nothing_left_open() -> None:
 
 
 def test_nothing_unpickles() -> None:
-    """A pickle that somebody sends is a program that somebody runs."""
+    """A pickle that somebody sends is a program that somebody runs. Tests may make hostile ones."""
     forbidden = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"}
     forbidden |= {"multiprocessing", "msgpack_numpy"}
     for path in _files():
-        if path.suffix == ".py":
+        if path.suffix == ".py" and ROOT / "tests" not in path.parents:
             assert not _imports(path) & forbidden, path
     assert _lines_with(r"allow_pickle\s*=\s*True", ".py") == []
 
