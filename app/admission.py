@@ -30,6 +30,8 @@ class Cost(Protocol):
     def output_bytes(self) -> int: ...
     @property
     def workspace_bytes(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,14 @@ class CostLimits:
         workspace_bytes: of what the computation needs besides inputs and outputs.
         flops: floating-point operations, one multiply-add being 2.
         tensor_bytes: of inputs and outputs together, which a worker holds at once.
+        steps: copies that the interpreter starts; very long windows need many for little work.
     """
 
     output_bytes: int = 512 << 20
     workspace_bytes: int = 1 << 30
     flops: int = 10**12
     tensor_bytes: int = 768 << 20
+    steps: int = 10**7
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,19 @@ class QueueLimits:
     nbytes: int = 1 << 30
 
 
+def tensor_bytes(cost: Cost) -> int:
+    """Bytes of inputs and outputs together."""
+    return cost.input_bytes + cost.output_bytes
+
+
+def work(cost: Cost) -> float:
+    """Time that a request takes, in floating-point operations that would take as long.
+
+    A byte read or written takes about as long as one operation, and a step about 10,000.
+    """
+    return cost.flops + tensor_bytes(cost) + 1e4 * cost.steps
+
+
 def check_cost(cost: Cost, limits: CostLimits) -> None:
     """Refuse a request that costs too much, before anything is allocated for it.
 
@@ -75,9 +92,10 @@ def check_cost(cost: Cost, limits: CostLimits) -> None:
         (
             "tensor_bytes",
             "bytes of inputs and outputs together",
-            cost.input_bytes + cost.output_bytes,
+            tensor_bytes(cost),
             limits.tensor_bytes,
         ),
+        ("steps", "copies of one tap of a window", cost.steps, limits.steps),
     )
     issues = [
         Issue(("cost", name), f"too many {what}", f"at most {most} {what}", value)

@@ -47,7 +47,7 @@ class BatchLimits:
         requests: most requests; 1 switches batching off.
         rows: most samples.
         nbytes: most bytes of inputs and outputs.
-        work: most floating-point operations; beyond that sharing gains nothing and mates wait.
+        work: most of it, in floating-point operations; beyond that mates wait and gain nothing.
     """
 
     requests: int = 64
@@ -63,7 +63,7 @@ class Entry:
     Attributes:
         call: everything that must be equal for two requests to share a call, less the parameters.
         parameters: C-contiguous arrays that the requests of a call share (weight, bias).
-        rows: samples. nbytes: of inputs and outputs. work: floating-point operations.
+        rows: samples. nbytes: of inputs and outputs. work: in floating-point operations.
         client: whose turn it uses.
         deadline: on the clock of `now`; None where there is none.
         alone: whether it must not share a call.

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from app.admission import Admission, CostLimits, QueueLimits, check_cost
+from app.admission import Admission, CostLimits, QueueLimits, check_cost, tensor_bytes, work
 from app.batcher import BatchLimits
 from app.errors import DeadlineExceeded, ShuttingDown, WorkersUnavailable
 from app.jobs import Answer, Done, Job, Observer, Pending
@@ -159,7 +159,7 @@ class Dispatcher:
             raise DeadlineExceeded
         cost = job.call.cost(job.samples)
         check_cost(cost, self._limits.cost)
-        nbytes = cost.input_bytes + cost.output_bytes
+        nbytes = tensor_bytes(cost)
         self._admission.acquire(nbytes, now)
         loop = asyncio.get_running_loop()
         pending = Pending(
@@ -167,7 +167,7 @@ class Dispatcher:
             parameters=[job.tensors[name] for name in job.call.parameters],
             rows=job.samples,
             nbytes=nbytes,
-            work=cost.flops,
+            work=work(cost),
             client=job.client,
             deadline=job.deadline,
             job=job,

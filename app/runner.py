@@ -76,6 +76,12 @@ class Run:
         wait = min(WATCH_S, self.give_up - now)
         self.timer = asyncio.get_running_loop().call_later(wait, self.watch)
 
+    def end(self) -> None:
+        """It is through, one way or the other; the worker is no business of its members any more."""
+        self.unwatch()
+        for member in self.members:
+            member.abandon = None
+
     def unwatch(self) -> None:
         """Stop watching."""
         if self.timer is not None:
@@ -109,17 +115,15 @@ class Runner:
             while True:
                 run = await self._begin(worker)
                 if finished is not None:
-                    last, finished = finished, None
-                    await self._deliver(*last)
-                if run is None:
-                    if not self._queue.depth:
-                        worker.rest()
-                    await self._queue.wait(worker)
+                    await self._deliver(*finished)
+                    finished = None  # nothing large is held while there is nothing to do
+                if run is not None:
+                    finished = await self._finish(run)
+                    achieved()
                     continue
-                result = await self._finish(run)
-                achieved()
-                if result is not None:
-                    finished = run, result
+                if not self._queue.depth:
+                    worker.rest()
+                await self._queue.wait(worker)
         finally:
             if finished is not None:
                 await self._deliver(*finished)
@@ -136,15 +140,17 @@ class Runner:
         try:
             await worker.begin(run.task())
         except WorkerDied:
+            run.end()
             self._again(run, alone=False)
             raise
         except Exception as error:  # noqa: BLE001 - it is the answer
+            run.end()
             self._failed(run, error)
             return None
         run.watch()
         return run
 
-    async def _finish(self, run: Run) -> Result | None:
+    async def _finish(self, run: Run) -> tuple[Run, Result] | None:
         """Wait for a run's result; None where the members were dealt with otherwise."""
         try:
             result = await run.worker.finish()
@@ -158,19 +164,18 @@ class Runner:
             self._failed(run, error)
             return None
         finally:
-            run.unwatch()
+            run.end()
         call = run.members[0].job.call
         self._observer.batch_done(
             call.operation, call.action, len(run.members), sum(run.rows), result.compute_s
         )
-        return result
+        return run, result
 
     async def _deliver(self, run: Run, result: Result) -> None:
         """Encode the answer of every member that is still waited for."""
         requests, rows = len(run.members), sum(run.rows)
         parts = engine.split(result.outputs, run.rows)
         for member, tensors in zip(run.members, parts, strict=True):
-            member.abandon = None
             if member.future.done():
                 continue
             started = time.monotonic()
@@ -204,7 +209,6 @@ class Runner:
     def _again(self, run: Run, *, alone: bool) -> None:
         """Queue the members that are still waited for once more, in their old places."""
         for member in run.members:
-            member.abandon = None
             if not member.future.done():
                 member.alone = member.alone or alone
                 self._queue.put(member)

@@ -47,8 +47,9 @@ class WorkQueue:
 
     def take(self) -> list[Pending]:
         """The next batch; empty where nothing waits. Leaves their part to workers just woken."""
+        before = self._batcher.depth
         batch = self._batcher.take(time.monotonic(), share=1 + self._woken)
-        if batch:
+        if self._batcher.depth != before:
             self._changed()
         return batch
 

@@ -13,8 +13,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +24,8 @@ ALIGNMENT = 64
 PAGE = mmap.PAGESIZE
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Where one tensor lies in an arena."""
+class Region(NamedTuple):
+    """Where one tensor lies in an arena. Plain, so that it can be sent as it is."""
 
     name: str
     dtype: str
@@ -128,6 +126,7 @@ class Arena(Mapping):
     def close(self) -> None:
         """Close the file; views that are left stay valid."""
         os.close(self.fd)
+        self._memory = None
 
     def _resize(self, size: int) -> None:
         os.ftruncate(self.fd, size)

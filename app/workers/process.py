@@ -63,7 +63,7 @@ class ProcessWorker:
         self._process: asyncio.subprocess.Process | None = None
         self._unpacker = Unpacker()
         self._waiting: asyncio.Future[Any] | None = None
-        self._died: WorkerDied | None = None
+        self._dead = False
         self._reason = "crashed"
         self._outputs: dict[str, Any] = {}
 
@@ -120,8 +120,8 @@ class ProcessWorker:
     def guard(self, future: asyncio.Future[None]) -> None:
         """Fail `future` when the process ends."""
         self._waiting = future
-        if self._died is not None:
-            future.set_exception(self._died)
+        if self._dead:
+            future.set_exception(WorkerDied(self._reason))
 
     def rest(self) -> None:
         """Give back shared memory beyond what is kept."""
@@ -156,6 +156,7 @@ class ProcessWorker:
             asyncio.get_running_loop().remove_reader(self._control)
             self._control.close()
         self._outputs = {}
+        self._waiting = None
         if self._process is not None:
             try:
                 await asyncio.wait_for(self._process.wait(), LEAVE_TIMEOUT_S)
@@ -166,8 +167,8 @@ class ProcessWorker:
             arena.close()
 
     def _send(self, message: Message) -> None:
-        if self._died is not None:
-            raise self._died
+        if self._dead:
+            raise WorkerDied(self._reason)
         assert self._control is not None
         data = pack(message)
         try:
@@ -188,8 +189,8 @@ class ProcessWorker:
             self._settle(message)
         if not data:
             asyncio.get_running_loop().remove_reader(self._control)
-            self._died = WorkerDied(self._reason)
-            self._settle(self._died)
+            self._dead = True
+            self._settle(WorkerDied(self._reason))
 
     def _settle(self, outcome: Message | WorkerDied) -> None:
         if self._waiting is None or self._waiting.done():

@@ -46,8 +46,8 @@ def order(
         "arena": arena,
         "size": size,
         "rows": task.rows,
-        "inputs": [astuple(region) for region in inputs],
-        "outputs": [astuple(region) for region in outputs],
+        "inputs": inputs,
+        "outputs": outputs,
         # A string of its own, by which the worker finds what it prepared before.
         "plan": json.dumps(plan),
     }

@@ -1,0 +1,127 @@
+"""Limits at their edges, permits, and when to come back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from app.admission import (
+    RETRY_MAX_S,
+    RETRY_MIN_S,
+    Admission,
+    CostLimits,
+    DrainRate,
+    QueueLimits,
+    check_cost,
+    tensor_bytes,
+    work,
+)
+from app.errors import LimitExceeded, QueueFull
+
+
+@dataclass
+class Cost:
+    flops: int = 50
+    input_bytes: int = 4
+    output_bytes: int = 10
+    workspace_bytes: int = 20
+    steps: int = 30
+
+
+AT_THE_EDGE = CostLimits(output_bytes=10, workspace_bytes=20, flops=50, tensor_bytes=14, steps=30)
+
+
+def test_what_just_fits_is_accepted() -> None:
+    check_cost(Cost(), AT_THE_EDGE)
+
+
+@pytest.mark.parametrize("name", ["output_bytes", "workspace_bytes", "flops", "steps"])
+def test_one_more_is_refused(name: str) -> None:
+    limits = replace(AT_THE_EDGE, tensor_bytes=1000)
+    with pytest.raises(LimitExceeded) as refusal:
+        check_cost(replace(Cost(), **{name: getattr(limits, name) + 1}), limits)
+    (issue,) = refusal.value.issues
+    assert issue.loc == ("cost", name)
+    assert issue.got == getattr(limits, name) + 1
+    assert issue.expected is not None
+    assert str(getattr(limits, name)) in issue.expected
+
+
+def test_inputs_and_outputs_have_a_limit_together() -> None:
+    with pytest.raises(LimitExceeded) as refusal:
+        check_cost(Cost(input_bytes=5), AT_THE_EDGE)
+    assert [issue.loc for issue in refusal.value.issues] == [("cost", "tensor_bytes")]
+
+
+def test_every_exceeded_limit_is_named() -> None:
+    with pytest.raises(LimitExceeded) as refusal:
+        check_cost(Cost(99, 99, 99, 99, 99), AT_THE_EDGE)
+    assert len(refusal.value.issues) == 5
+
+
+def test_work_grows_with_each_of_its_parts() -> None:
+    base = Cost()
+    assert tensor_bytes(base) == 14
+    for name in ("flops", "input_bytes", "output_bytes", "steps"):
+        assert work(replace(base, **{name: 10**6})) > work(base)
+
+
+def test_permits_are_counted_and_come_back() -> None:
+    admission = Admission(QueueLimits(requests=2, nbytes=100))
+    admission.acquire(40, 0.0)
+    admission.acquire(60, 0.0)
+    with pytest.raises(QueueFull, match="2 requests"):
+        admission.acquire(0, 0.0)
+    admission.release(40, 1.0)
+    with pytest.raises(QueueFull):
+        admission.acquire(41, 1.0)
+    admission.acquire(40, 1.0)
+    assert (admission.requests, admission.nbytes) == (2, 100)
+
+
+def test_a_request_larger_than_the_queue_is_let_in_when_it_is_alone() -> None:
+    admission = Admission(QueueLimits(requests=2, nbytes=100))
+    admission.acquire(1000, 0.0)
+    with pytest.raises(QueueFull):
+        admission.acquire(1, 0.0)
+    admission.release(1000, 1.0)
+    assert (admission.requests, admission.nbytes) == (0, 0)
+
+
+def refused_until(admission: Admission, now: float) -> float:
+    with pytest.raises(QueueFull) as refusal:
+        admission.acquire(1, now)
+    assert refusal.value.retry_after is not None
+    return refusal.value.retry_after
+
+
+def test_retry_after_is_what_the_queue_takes_to_drain() -> None:
+    admission = Admission(QueueLimits(requests=40, nbytes=10**6))
+    for _ in range(40):
+        admission.acquire(1, 0.0)
+    for tick in range(1, 301):  # ten a second, for thirty seconds
+        admission.release(1, tick / 10)
+        admission.acquire(1, tick / 10)
+    assert refused_until(admission, 30.0) == pytest.approx(4.0, rel=0.05)
+
+
+def test_retry_after_has_bounds() -> None:
+    admission = Admission(QueueLimits(requests=1, nbytes=100))
+    admission.acquire(1, 0.0)
+    assert refused_until(admission, 0.0) == RETRY_MIN_S
+    admission.release(1, 1000.0)
+    admission.acquire(1, 1000.0)
+    assert refused_until(admission, 2000.0) == RETRY_MAX_S
+
+
+def test_idle_time_does_not_slow_the_measured_rate() -> None:
+    rate = DrainRate()
+    rate.advance(0.0, busy=False)
+    for tick in range(1, 101):
+        rate.advance(tick / 100, busy=True)
+        rate.drained(1000)
+    before = rate.time_for(50, 0)
+    rate.advance(3600.0, busy=False)
+    assert rate.time_for(50, 0) == before == pytest.approx(0.5, rel=0.1)
+    assert rate.time_for(0, 10**6) == pytest.approx(10.0, rel=0.1)

@@ -1,0 +1,226 @@
+"""The batcher against a model of it, and the rules that it states one by one."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from app import batcher as module
+from app.batcher import Batcher, BatchLimits, Entry
+
+LIMITS = BatchLimits(requests=4, rows=10, nbytes=100, work=50)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Named(Entry):
+    name: int = 0
+
+
+def entry(name: int = 0, **given: Any) -> Named:
+    fields: dict[str, Any] = {
+        "call": "conv",
+        "parameters": (),
+        "rows": 1,
+        "nbytes": 1,
+        "work": 1.0,
+        "client": "a",
+    }
+    return Named(name=name, **(fields | given))
+
+
+def names(batch: list[Named]) -> list[int]:
+    return [one.name for one in batch]
+
+
+class Machine(RuleBasedStateMachine):
+    """Everything that is added comes out once, unless it is cancelled or overdue."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batcher: Batcher[Named] = Batcher(LIMITS)
+        self.waiting: dict[int, Named] = {}
+        self.taken: list[Named] = []
+        self.now = 0.0
+        self.count = 0
+
+    @rule(
+        call=st.sampled_from(["conv", "pool"]),
+        weight=st.sampled_from([0.0, -0.0, 1.0, np.nan]),
+        rows=st.integers(0, 12),
+        nbytes=st.integers(0, 120),
+        work=st.integers(0, 60),
+        client=st.sampled_from("abc"),
+        patience=st.none() | st.integers(1, 3),
+        alone=st.booleans(),
+    )
+    def add(self, weight: float, patience: int | None, **given: Any) -> None:
+        self.count += 1
+        one = entry(
+            self.count,
+            parameters=(np.array([weight]),),
+            deadline=None if patience is None else self.now + patience,
+            **given,
+        )
+        self.waiting[one.name] = one
+        self.batcher.add(one)
+
+    @rule(share=st.integers(1, 3))
+    def take(self, share: int) -> None:
+        batch = self.batcher.take(self.now, share)
+        overdue = [o for o in self.waiting.values() if o.deadline and o.deadline <= self.now]
+        due = [one for one in self.waiting.values() if one not in overdue]
+        assert bool(batch) == bool(due)
+        for one in batch:
+            assert self.waiting.pop(one.name) is one
+            assert one not in overdue
+        self.check(batch)
+        self.taken = batch
+        # Overdue entries are forgotten when their turn comes; until then they are counted.
+        for one in overdue:
+            self.batcher.cancel(one)
+            del self.waiting[one.name]
+
+    def check(self, batch: list[Named]) -> None:
+        if len(batch) < 2:
+            return
+        assert len(batch) <= LIMITS.requests
+        assert sum(one.rows for one in batch) <= LIMITS.rows
+        assert sum(one.nbytes for one in batch) <= LIMITS.nbytes
+        assert sum(one.work for one in batch) <= LIMITS.work
+        assert not any(one.alone for one in batch)
+        kinds = {(one.call, *(p.tobytes() for p in one.parameters)) for one in batch}
+        assert len(kinds) == 1
+        assert names(batch[1:]) == sorted(names(batch[1:]))
+
+    @precondition(lambda self: self.taken)
+    @rule()
+    def run_again(self) -> None:
+        for one in self.taken:
+            one.alone = True
+            self.waiting[one.name] = one
+            self.batcher.add(one)
+        self.taken = []
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        one = self.waiting.pop(data.draw(st.sampled_from(sorted(self.waiting))))
+        assert self.batcher.cancel(one)
+        assert not self.batcher.cancel(one)
+
+    @rule()
+    def time_passes(self) -> None:
+        self.now += 1
+
+    @invariant()
+    def sums(self) -> None:
+        assert self.batcher.depth == len(self.waiting)
+        assert self.batcher.nbytes == sum(one.nbytes for one in self.waiting.values())
+
+    def teardown(self) -> None:
+        while self.waiting:
+            self.take(share=1)
+            self.sums()
+        assert not self.batcher._open
+
+
+Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestMachine = Machine.TestCase
+
+
+def test_one_client_is_served_in_the_order_of_arrival() -> None:
+    batcher: Batcher[Named] = Batcher(BatchLimits())
+    for name in range(20):
+        batcher.add(entry(name, call=name % 3, work=float(name * 7 % 5)))
+    leaders = []
+    while batch := batcher.take(0.0):
+        assert names(batch) == sorted(names(batch))
+        leaders.append(batch[0].name)
+    assert leaders == [0, 1, 2]
+
+
+def test_little_work_does_not_wait_behind_another_clients_flood() -> None:
+    batcher: Batcher[Named] = Batcher(BatchLimits())
+    for name in range(50):
+        batcher.add(entry(name, call=name, work=1e9, client="flood"))
+    batcher.take(0.0)
+    batcher.take(0.0)
+    for name in (100, 101, 102):
+        batcher.add(entry(name, call=name, work=1e6, client="small"))
+    assert [batcher.take(0.0)[0].name for _ in range(4)] == [100, 101, 102, 2]
+
+
+def test_clients_with_equal_work_take_turns() -> None:
+    batcher: Batcher[Named] = Batcher(BatchLimits(requests=1))
+    for name in range(6):
+        batcher.add(entry(name, client="a"))
+    for name in range(6, 9):
+        batcher.add(entry(name, client="b"))
+    order = [batcher.take(0.0)[0].client for _ in range(9)]
+    assert order[:6].count("b") == 3
+
+
+def test_free_workers_share_a_group() -> None:
+    batcher: Batcher[Named] = Batcher(BatchLimits())
+    for name in range(7):
+        batcher.add(entry(name))
+    assert [len(batcher.take(0.0, share)) for share in (3, 2, 1)] == [3, 2, 2]
+
+
+def test_a_request_beyond_the_budgets_is_computed_by_itself() -> None:
+    batcher: Batcher[Named] = Batcher(LIMITS)
+    batcher.add(entry(1, rows=99, nbytes=999, work=999.0))
+    batcher.add(entry(2))
+    assert names(batcher.take(0.0)) == [1]
+    assert names(batcher.take(0.0)) == [2]
+
+
+def test_batching_can_be_switched_off() -> None:
+    batcher: Batcher[Named] = Batcher(BatchLimits(requests=1))
+    for name in range(3):
+        batcher.add(entry(name))
+    assert [names(batcher.take(0.0)) for _ in range(3)] == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize("where", [0, 5_000, 39_999])
+def test_large_parameters_are_compared_byte_by_byte(where: int) -> None:
+    weight = np.arange(40_000, dtype=np.float32)
+    other = weight.copy()
+    other[where] += 0.5
+    batcher: Batcher[Named] = Batcher(BatchLimits())
+    for name, given in enumerate((weight, weight.copy(), other, weight)):
+        batcher.add(entry(name, parameters=(given,)))
+    batches = [names(batcher.take(0.0)) for _ in range(3)]
+    assert [name for batch in batches for name in batch if name == 2] == [2]
+    assert [2] in batches
+    assert sorted(itertools.chain(*batches)) == [0, 1, 2, 3]
+
+
+def test_equal_bytes_of_other_shape_or_type_do_not_share() -> None:
+    zeros = np.zeros(8, np.float32)
+    batcher: Batcher[Named] = Batcher(BatchLimits())
+    for name, given in enumerate((zeros, zeros.reshape(2, 4), zeros.view(np.int32))):
+        batcher.add(entry(name, parameters=(given,)))
+    assert [names(batcher.take(0.0)) for _ in range(3)] == [[0], [1], [2]]
+
+
+def test_what_is_gone_is_not_remembered() -> None:
+    batcher: Batcher[Named] = Batcher(BatchLimits())
+    kept = entry(0, client="old")
+    batcher.add(kept)
+    for name in range(1, 2 * module.MOST_CLIENTS):
+        one = entry(name, call=name, client=str(name))
+        batcher.add(one)
+        batcher.cancel(one)
+    assert len(batcher._order) < 100
+    assert len(batcher._finish) <= module.MOST_CLIENTS
+    assert names(batcher.take(0.0)) == [0]
+    assert batcher.take(0.0) == []
+    assert not batcher._order

@@ -1,0 +1,494 @@
+"""Jobs through real workers that die, hang and fail, and through the thread of `workers=0`."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engine
+from app import runner
+from app.admission import CostLimits, QueueLimits
+from app.batcher import BatchLimits
+from app.dispatcher import Answer
+from app.errors import (
+    DeadlineExceeded,
+    LimitExceeded,
+    QueueFull,
+    ShuttingDown,
+    WorkerCrashed,
+    WorkersUnavailable,
+)
+from app.workers import pool
+from app.workers.process import ProcessOptions, ProcessWorker
+from app.workers.task import ComputeFailed
+from tests.app.dispatching import Gate, dispatching, expected, job, scenario
+from tests.app.workers import faulty
+
+ALONE = (1, 1)
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    path = tmp_path / "gate"
+    monkeypatch.setenv(faulty.GATE, str(path))
+    return Gate(path)
+
+
+@pytest.fixture(params=[0, 1, 2])
+def workers(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+# ---- answers
+
+
+@scenario
+async def test_answers_are_the_engines_whoever_computes_them(workers: int) -> None:
+    jobs = [
+        job(samples=samples, seed=seed, action=action)
+        for seed in range(12)
+        for samples in (0, 1, 3)
+        for action in ("forward", "backward")
+    ]
+    async with dispatching(workers) as rig:
+        answers = await asyncio.gather(*map(rig.dispatcher.submit, jobs))
+        assert [answer.body for answer in answers] == list(map(expected, jobs))
+        assert all(
+            answer.rows >= given.samples for answer, given in zip(answers, jobs, strict=True)
+        )
+        assert sum(requests for requests, _ in rig.observer.batches) == len(jobs)
+        assert max(requests for requests, _ in rig.observer.batches) > 1
+
+
+@scenario
+async def test_a_batch_gathers_while_the_worker_is_busy(gate: Gate) -> None:
+    jobs = [job(seed=seed, samples=seed % 3) for seed in range(1, 7)]
+    other = job(seed=9, weight=np.ones((1, 1, 3), np.float32))
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        tasks = [rig.submit(given) for given in (*jobs, other)]
+        await asyncio.sleep(0)
+        assert rig.dispatcher.queue_depth == 7
+        gate.open()
+        answers = await asyncio.gather(held, *tasks)
+    assert [answer.body for answer in answers[1:]] == [*map(expected, jobs), expected(other)]
+    assert rig.observer.batches == [ALONE, (6, 6), ALONE]
+    assert [(answer.requests, answer.rows) for answer in answers] == [ALONE, *[(6, 6)] * 6, ALONE]
+    assert all(answer.queue_s > 0 for answer in answers)
+
+
+@scenario
+async def test_with_batching_off_every_request_is_alone(gate: Gate) -> None:
+    async with dispatching(batch=BatchLimits(requests=1)) as rig:
+        held = await rig.hold(gate)
+        tasks = [rig.submit(job(seed=seed)) for seed in range(4)]
+        gate.open()
+        await asyncio.gather(held, *tasks)
+    assert rig.observer.batches == [ALONE] * 5
+
+
+@scenario
+async def test_large_tensors_come_through_an_arena_that_grows_and_shrinks_back() -> None:
+    jobs = [job(width=1 << 20, seed=1), job(seed=2), job(width=3 << 20, seed=3)]
+    async with dispatching() as rig:
+        for given in jobs:
+            assert (await rig.dispatcher.submit(given)).body == expected(given)
+        await rig.dispatcher.submit(job())
+        sizes = [os.fstat(arena.fd).st_size for arena in rig.workers[0]._arenas]
+        assert all(
+            size <= arena.keep for size, arena in zip(sizes, rig.workers[0]._arenas, strict=True)
+        )
+
+
+@scenario
+async def test_an_encoder_that_fails_harms_nobody_else(gate: Gate) -> None:
+    def refuse(answer: Answer) -> bytes:
+        raise ValueError(answer.requests)
+
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        bad, good = rig.submit(job(encode=refuse)), rig.submit(job(seed=1))
+        gate.open()
+        with pytest.raises(ValueError, match="2"):
+            await bad
+        assert (await good).body == expected(job(seed=1))
+        await held
+
+
+# ---- admission
+
+
+@scenario
+async def test_what_costs_too_much_is_refused_with_every_limit_it_breaks() -> None:
+    async with dispatching(0, cost=CostLimits(output_bytes=23, flops=35)) as rig:
+        with pytest.raises(LimitExceeded) as refusal:
+            await rig.dispatcher.submit(job())
+        found = [(issue.loc, issue.got) for issue in refusal.value.issues]
+        assert found == [(("cost", "output_bytes"), 24), (("cost", "flops"), 36)]
+
+
+@scenario
+async def test_a_full_queue_refuses_and_says_when_to_come_back(gate: Gate) -> None:
+    async with dispatching(queue=QueueLimits(requests=3)) as rig:
+        held = await rig.hold(gate)
+        tasks = [rig.submit(job(seed=seed)) for seed in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(QueueFull) as refusal:
+            await rig.dispatcher.submit(job())
+        assert refusal.value.retry_after is not None
+        assert 1 <= refusal.value.retry_after <= 60
+        gate.open()
+        await asyncio.gather(held, *tasks)
+        await rig.dispatcher.submit(job())
+
+
+# ---- failures of the engine
+
+
+@scenario
+async def test_only_the_guilty_member_of_a_batch_is_refused(gate: Gate) -> None:
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        good = [job(seed=seed) for seed in range(3)]
+        tasks = [rig.submit(given) for given in good]
+        refused, failed = rig.submit(job(faulty.REFUSE)), rig.submit(job(faulty.FAIL))
+        gate.open()
+        with pytest.raises(engine.errors.InvalidIndices) as refusal:
+            await refused
+        assert refusal.value.issues == (engine.Issue(("indices",), "as asked", "less", 7),)
+        with pytest.raises(ComputeFailed, match="as asked"):
+            await failed
+        assert [(await task).body for task in tasks] == list(map(expected, good))
+        await held
+    assert rig.observer.restarts == []
+
+
+@scenario
+async def test_bad_indices_are_refused_inside_the_server_process_too() -> None:
+    x = np.ones((1, 1, 2), np.float32)
+    tensors = {"x": x, "indices": np.full((1, 1, 2), 99)}
+    specs = {name: engine.TensorSpec(a.shape, a.dtype.name) for name, a in tensors.items()}
+    call, samples = engine.prepare("max_unpool", "forward", {"output_size": [4]}, specs)
+    given = job()
+    bad = type(given)(
+        call, samples, {"output_size": [4]}, specs, None, tensors, None, "a", given.encode
+    )
+    async with dispatching(0) as rig:
+        with pytest.raises(engine.errors.InvalidIndices):
+            await rig.dispatcher.submit(bad)
+
+
+# ---- workers that die
+
+
+@scenario
+async def test_a_worker_killed_under_a_batch_loses_no_request(gate: Gate) -> None:
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        jobs = [job(faulty.AT_GATE), *(job(seed=seed) for seed in range(5))]
+        tasks = [rig.submit(given) for given in jobs]
+        gate.open()
+        await held
+        await gate.reached()
+        os.kill(rig.workers[0].pid, signal.SIGKILL)
+        await rig.observer.restarted.wait()
+        gate.open()
+        await gate.reached()
+        gate.open()
+        answers = await asyncio.gather(*tasks)
+    assert [answer.body for answer in answers] == list(map(expected, jobs))
+    assert rig.observer.batches == [ALONE] * 7
+    assert rig.observer.restarts == ["crashed"]
+
+
+@scenario
+async def test_a_request_that_kills_two_workers_is_named_and_its_mates_are_answered(
+    gate: Gate,
+) -> None:
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        good = [job(seed=seed) for seed in range(4)]
+        tasks = [rig.submit(given) for given in good]
+        killer = rig.submit(job(faulty.DIE))
+        gate.open()
+        with pytest.raises(WorkerCrashed):
+            await killer
+        assert [(await task).body for task in tasks] == list(map(expected, good))
+        await held
+        await rig.dispatcher.submit(job())
+        assert rig.observer.restarts == ["crashed"] * 3
+
+
+@scenario
+async def test_an_idle_worker_that_dies_is_replaced() -> None:
+    async with dispatching() as rig:
+        os.kill(rig.workers[0].pid, signal.SIGKILL)
+        await rig.observer.restarted.wait()
+        assert not rig.dispatcher.ready
+        started = time.monotonic()
+        assert (await rig.dispatcher.submit(job())).body == expected(job())
+        assert time.monotonic() - started < 2
+        assert rig.dispatcher.ready
+
+
+@scenario
+async def test_a_stopped_worker_is_replaced_and_its_request_run_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner, "WATCH_S", 0.05)
+    async with dispatching() as rig:
+        os.kill(rig.workers[0].pid, signal.SIGSTOP)
+        assert (await rig.dispatcher.submit(job())).body == expected(job())
+    assert rig.observer.restarts == ["stuck"]
+
+
+@scenario
+async def test_a_call_beyond_the_compute_limit_is_ended() -> None:
+    async with dispatching(max_compute_s=0.3) as rig:
+        with pytest.raises(WorkerCrashed):
+            await rig.dispatcher.submit(job(faulty.FOR_EVER))
+        await rig.dispatcher.submit(job())
+    assert rig.observer.restarts == ["stuck", "stuck"]
+
+
+@scenario
+async def test_many_deaths_leave_no_descriptor_mapping_or_zombie(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool, "BACKOFF_S", (0.0,))
+
+    def held() -> tuple[int, int]:
+        gc.collect()
+        maps = Path("/proc/self/maps").read_text().count("memfd:convoke")
+        return len(list(Path("/proc/self/fd").iterdir())), maps
+
+    async with dispatching() as rig:
+        await rig.dispatcher.submit(job())
+        before = held()
+        for death in range(6):
+            rig.observer.restarted.clear()
+            os.kill(rig.workers[-1].pid, signal.SIGKILL)
+            await rig.observer.restarted.wait()
+            await rig.dispatcher.submit(job(seed=death))
+        assert held() == before
+        pids = [worker.pid for worker in rig.workers]
+    assert len(pids) == 7
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert held()[1] == 0
+
+
+@scenario
+async def test_when_no_worker_comes_up_nobody_waits_for_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool, "BACKOFF_S", (0.0,))
+    async with dispatching() as rig:
+        rig._make = None  # type: ignore[method-assign, assignment]
+        broken = ProcessOptions(command=(sys.executable, "-c", "raise SystemExit(1)"))
+        rig.dispatcher._pool._make = lambda: ProcessWorker(broken)
+        os.kill(rig.workers[0].pid, signal.SIGKILL)
+        await rig.observer.restarted.wait()
+        with pytest.raises(WorkersUnavailable):
+            await rig.dispatcher.submit(job())
+        with pytest.raises(WorkersUnavailable):
+            await rig.dispatcher.submit(job())
+    rig.dispatcher._closing = False
+    with pytest.raises(WorkersUnavailable):
+        await rig.dispatcher.start()
+
+
+# ---- deadlines and cancellation
+
+
+@scenario
+async def test_a_deadline_in_the_queue_is_answered_at_once_and_never_computed(gate: Gate) -> None:
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        started = time.monotonic()
+        with pytest.raises(DeadlineExceeded):
+            await rig.dispatcher.submit(job(within=0.02))
+        assert 0.01 < time.monotonic() - started < 1
+        assert rig.dispatcher.queue_depth == 0
+        with pytest.raises(DeadlineExceeded):
+            await rig.dispatcher.submit(job(within=-1.0))
+        gate.open()
+        await held
+    assert rig.observer.batches == [ALONE]
+    assert rig.observer.drops == {"deadline": 2}
+
+
+@scenario
+async def test_work_that_runs_past_its_deadline_is_stopped_and_the_worker_lives() -> None:
+    async with dispatching() as rig:
+        with pytest.raises(DeadlineExceeded):
+            await rig.dispatcher.submit(job(faulty.UNTIL_STOPPED, within=0.05))
+        await rig.dispatcher.submit(job())
+    assert rig.observer.batches == [ALONE]
+    assert rig.observer.restarts == []
+
+
+@scenario
+async def test_a_worker_that_does_not_stop_at_the_deadline_is_replaced() -> None:
+    async with dispatching() as rig:
+        started = time.monotonic()
+        with pytest.raises(DeadlineExceeded):
+            await rig.dispatcher.submit(job(faulty.FOR_EVER, within=0.05))
+        assert time.monotonic() - started < runner.STOP_GRACE_S
+        await rig.dispatcher.submit(job())
+        assert time.monotonic() - started < 2
+    assert rig.observer.restarts == ["deadline"]
+
+
+@scenario
+async def test_a_stopped_worker_does_not_delay_a_deadline() -> None:
+    async with dispatching() as rig:
+        os.kill(rig.workers[0].pid, signal.SIGSTOP)
+        with pytest.raises(DeadlineExceeded):
+            await rig.dispatcher.submit(job(within=0.05))
+        await rig.dispatcher.submit(job())
+
+
+@scenario
+async def test_a_deadline_does_not_harm_batch_mates(gate: Gate) -> None:
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        hasty, patient = rig.submit(job(faulty.AT_GATE, within=0.3)), rig.submit(job(seed=1))
+        gate.open()
+        await held
+        await gate.reached()
+        with pytest.raises(DeadlineExceeded):
+            await hasty
+        gate.open()
+        assert (await patient).body == expected(job(seed=1))
+    assert rig.observer.batches == [ALONE, (2, 2)]
+    assert rig.observer.restarts == []
+
+
+@scenario
+async def test_a_queued_request_that_is_cancelled_is_not_computed(gate: Gate) -> None:
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        gone, mate = rig.submit(job(seed=1)), rig.submit(job(seed=2))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait([gone])
+        assert rig.dispatcher.queue_depth == 1
+        gate.open()
+        assert (await mate).body == expected(job(seed=2))
+        await held
+    assert rig.observer.batches == [ALONE, ALONE]
+    assert rig.observer.drops == {"cancelled": 1}
+
+
+@scenario
+async def test_a_running_request_that_is_cancelled_is_stopped(gate: Gate) -> None:
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        long = rig.submit(job(faulty.UNTIL_STOPPED))
+        gate.open()
+        await held
+        while rig.dispatcher.queue_depth:
+            await asyncio.sleep(0)
+        long.cancel()
+        await rig.dispatcher.submit(job())
+    assert rig.observer.batches == [ALONE, ALONE]
+    assert rig.observer.restarts == []
+
+
+@scenario
+async def test_a_cancelled_member_does_not_harm_its_mates(gate: Gate) -> None:
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        gone, mate = rig.submit(job(faulty.AT_GATE)), rig.submit(job(seed=2))
+        gate.open()
+        await held
+        await gate.reached()
+        gone.cancel()
+        await asyncio.wait([gone])
+        gate.open()
+        assert (await mate).body == expected(job(seed=2))
+    assert rig.observer.batches == [ALONE, (2, 2)]
+
+
+# ---- the end
+
+
+@scenario
+async def test_draining_answers_everything_that_was_accepted(workers: int) -> None:
+    async with dispatching(workers) as rig:
+        jobs = [job(seed=seed) for seed in range(20)]
+        tasks = [rig.submit(given) for given in jobs]
+        await asyncio.sleep(0)
+        assert await rig.dispatcher.drain(10.0)
+        assert [(await task).body for task in tasks] == list(map(expected, jobs))
+        with pytest.raises(ShuttingDown):
+            await rig.dispatcher.submit(job())
+
+
+@scenario
+async def test_what_a_drain_does_not_finish_in_time_is_still_answered() -> None:
+    async with dispatching() as rig:
+        running, queued = rig.submit(job(faulty.FOR_EVER)), rig.submit(job(faulty.FOR_EVER))
+        await asyncio.sleep(0)
+        assert not await rig.dispatcher.drain(0.05)
+        for task in (running, queued):
+            with pytest.raises(ShuttingDown):
+                await task
+
+
+SERVER = """
+import asyncio, sys
+from tests.app.dispatching import dispatching, job
+from tests.app.workers import faulty
+
+async def main():
+    async with dispatching(2) as rig:
+        tasks = [rig.submit(job(faulty.FOR_EVER))]
+        await asyncio.sleep(0)
+        print(*(worker.pid for worker in rig.workers), flush=True)
+        await asyncio.gather(*tasks)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_workers_end_with_a_server_that_is_killed(stopped: bool) -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with server:
+        assert server.stdout is not None
+        pids = list(map(int, server.stdout.readline().split()))
+        assert len(pids) == 2
+        watched = [os.pidfd_open(pid) for pid in pids]
+        for pid in pids if stopped else []:
+            os.kill(pid, signal.SIGSTOP)
+        server.kill()
+    for fd in watched:
+        assert select.select([fd], [], [], 10.0)[0], "a worker is left behind"
+        os.close(fd)
+
+
+@scenario
+async def test_workers_leave_signals_for_the_server_to_it(gate: Gate) -> None:
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            os.kill(rig.workers[0].pid, number)
+        gate.open()
+        await held
+    assert rig.observer.restarts == []

@@ -1,0 +1,46 @@
+"""A worker process whose engine misbehaves on request: the first number of a sample says how."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import engine
+from app.workers.process_main import main
+from engine.errors import InvalidIndices
+
+GATE = "CONVOKE_TEST_GATE"
+"""Environment variable with the path of a named pipe."""
+
+DIE, FAIL, UNTIL_STOPPED, FOR_EVER, AT_GATE, REFUSE = range(-1001, -1007, -1)
+"""End by SIGKILL; raise; compute until asked to stop; not even then; wait for the gate; refuse."""
+
+
+def run(call: engine.Call, tensors: Any, rows: Any, allocate: Any, stop: Any) -> Any:
+    """`engine.run`, after what the samples ask for."""
+    asked = {float(sample.flat[0]) for sample in tensors["x"]}
+    if DIE in asked:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if FAIL in asked:
+        raise RuntimeError("as asked")
+    if REFUSE in asked:
+        raise InvalidIndices(engine.Issue(("indices",), "as asked", "less", 7))
+    if FOR_EVER in asked:
+        threading.Event().wait()
+    while UNTIL_STOPPED in asked:
+        if stop():
+            raise engine.Stopped
+        time.sleep(0.001)
+    if AT_GATE in asked:
+        # Reading ends when the test, which opened the pipe to learn that we are here, closes it.
+        Path(os.environ[GATE]).read_bytes()
+    return engine.run(call, tensors, rows, allocate, stop)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:], run)

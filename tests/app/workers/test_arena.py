@@ -1,0 +1,87 @@
+"""Memory that two sides see, that grows, shrinks, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.workers.arena import ALIGNMENT, PAGE, Arena, Mapping, place
+
+
+@pytest.fixture
+def arena() -> Iterator[Arena]:
+    made = Arena(capacity=1 << 20, keep=2 * PAGE)
+    yield made
+    made.close()
+
+
+def size(arena: Arena) -> int:
+    return os.fstat(arena.fd).st_size
+
+
+def test_what_one_side_writes_the_other_reads(arena: Arena) -> None:
+    (region,), end = place([("x", "<f4", (3, 5))])
+    arena.fit(end)
+    theirs = Mapping(os.dup(arena.fd))
+    theirs.remap(arena.size)
+    arena.view(region)[...] = np.arange(15).reshape(3, 5)
+    assert theirs.view(region).tolist() == np.arange(15).reshape(3, 5).tolist()
+    arena.stop = True
+    assert theirs.stop
+    arena.stop = False
+    assert not theirs.stop
+    os.close(theirs.fd)
+
+
+def test_it_grows_up_to_its_capacity_and_no_further(arena: Arena) -> None:
+    for wanted in (1, PAGE + 1, 5 * PAGE, arena.capacity):
+        arena.fit(wanted)
+        assert wanted <= size(arena) == arena.size <= arena.capacity
+    with pytest.raises(MemoryError, match="cannot take"):
+        arena.fit(arena.capacity + 1)
+
+
+def test_it_shrinks_when_little_is_needed(arena: Arena) -> None:
+    arena.fit(100 * PAGE)
+    arena.fit(3 * PAGE)
+    assert size(arena) >= 100 * PAGE, "stays for more of the same"
+    arena.fit(2 * PAGE)
+    assert size(arena) == 2 * PAGE
+    arena.fit(100 * PAGE)
+    arena.shrink()
+    assert size(arena) == 2 * PAGE
+
+
+def test_views_outlive_growth_and_closing() -> None:
+    arena = Arena(capacity=1 << 20, keep=PAGE)
+    (region,), end = place([("x", "<i8", (4,))])
+    arena.fit(end)
+    view = arena.view(region)
+    view[:] = [1, 2, 3, 4]
+    arena.fit(1 << 19)
+    arena.close()
+    assert view.tolist() == [1, 2, 3, 4]
+
+
+TENSORS = st.tuples(
+    st.sampled_from("abc"),
+    st.sampled_from(["<f2", "<f4", "<f8", "|u1", "<i8"]),
+    st.lists(st.integers(0, 5), min_size=1, max_size=4),
+)
+
+
+@given(st.lists(TENSORS, max_size=6))
+def test_tensors_are_aligned_and_do_not_overlap(tensors: list[tuple[str, str, list[int]]]) -> None:
+    regions, end = place(tensors)
+    last = ALIGNMENT  # the stop flag lies before
+    for region, (name, dtype, shape) in zip(regions, tensors, strict=True):
+        assert (region.name, region.dtype, list(region.shape)) == (name, dtype, shape)
+        assert region.offset % ALIGNMENT == 0
+        assert region.offset >= last
+        last = region.offset + int(np.prod(shape)) * np.dtype(dtype).itemsize
+    assert end >= last

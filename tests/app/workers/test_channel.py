@@ -1,0 +1,38 @@
+"""Messages over a stream that cuts them anywhere."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.workers.channel import MAX_MESSAGE_BYTES, Message, Unpacker, messages, pack
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(st.dictionaries(st.text(), PLAIN, max_size=3), max_size=4), st.integers(1, 50))
+def test_messages_arrive_whole_however_they_are_cut(sent: list[Message], step: int) -> None:
+    stream = b"".join(map(pack, sent))
+    unpacker = Unpacker()
+    got = [m for i in range(0, len(stream), step) for m in unpacker.feed(stream[i : i + step])]
+    assert got == sent
+
+
+def test_a_message_has_a_largest_size() -> None:
+    with pytest.raises(ValueError, match="at most"):
+        pack({"text": "x" * MAX_MESSAGE_BYTES})
+
+
+def test_a_blocking_socket_is_read_until_the_other_side_closes_it() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        with ours:
+            ours.sendall(pack({"a": 1}) + pack({"b": [2]}))
+        assert list(messages(theirs)) == [{"a": 1}, {"b": [2]}]

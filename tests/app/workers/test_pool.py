@@ -1,0 +1,90 @@
+"""Places that are never left empty, with workers that only pretend."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from app.workers.inline import InlineWorker
+from app.workers.pool import HOPELESS_FAILURES, Pool
+from app.workers.task import Worker, WorkerDied
+from tests.app.dispatching import scenario
+
+
+class Life:
+    """Workers whose lives are scripted: each entry is how one ends."""
+
+    def __init__(self, *ends: str | BaseException | None) -> None:
+        self.ends = list(ends)
+        self.deaths: list[str] = []
+        self.closed = 0
+        self.hopeless = 0
+        self.forever = asyncio.Event()
+        self.pool = Pool(1, self.make, self.serve, self.deaths.append, self.give_up)
+
+    def make(self) -> Worker:
+        life = self
+
+        class Scripted(InlineWorker):
+            async def start(self) -> None:
+                if life.ends and life.ends[0] == "unborn":
+                    life.ends.pop(0)
+                    raise WorkerDied("crashed")
+
+            async def close(self) -> None:
+                life.closed += 1
+                await super().close()
+
+        return Scripted()
+
+    async def serve(self, worker: Worker, achieved: Callable[[], None]) -> None:  # noqa: ARG002
+        end = self.ends.pop(0) if self.ends else None
+        if end is None:
+            self.forever.set()
+            await asyncio.Event().wait()
+        if end == "useful":
+            achieved()
+            end = "crashed"
+        raise WorkerDied(str(end))
+
+    def give_up(self) -> None:
+        self.hopeless += 1
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    waits: list[float] = []
+    sleep = asyncio.sleep
+
+    async def no_sleep(seconds: float) -> None:
+        waits.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", no_sleep)
+    return waits
+
+
+@scenario
+async def test_restarts_back_off_until_something_is_achieved(waits: list[float]) -> None:
+    life = Life("crashed", "crashed", "crashed", "useful", "crashed", "deadline", "deadline")
+    await life.pool.start()
+    await life.forever.wait()
+    assert waits == [0.0, 0.1, 0.2, 0.0, 0.1, 0.1, 0.1]
+    assert life.deaths == ["crashed"] * 5 + ["deadline"] * 2
+    assert life.pool.up == 1
+    await life.pool.close()
+    assert life.pool.up == 0
+    assert life.closed == 8
+
+
+@scenario
+async def test_a_place_that_fails_too_often_is_given_up_until_it_recovers() -> None:
+    life = Life(*["unborn"] * HOPELESS_FAILURES)
+    await life.pool.start()
+    assert life.pool.hopeless
+    assert life.hopeless == 1
+    await life.forever.wait()
+    assert not life.pool.hopeless
+    await life.pool.close()
