@@ -72,7 +72,7 @@ class Observer(Protocol):
         """A call was computed."""
 
     def worker_restarted(self, reason: str) -> None:
-        """A worker died (`crashed`) or was ended (`stuck`, `deadline`, `cancelled`)."""
+        """A worker ended, for a reason that `WorkerDied` tells."""
 
     def queue_changed(self, depth: int, nbytes: int) -> None:
         """Requests waiting, and the bytes of their inputs and outputs."""

@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 FATAL_DEATHS = 2
 """A job that was alone when so many workers died is taken for the cause."""
 
+SUSPENDED = "suspended"
+"""Reason of death of a worker that somebody else had stopped; no job can do that."""
+
 STOP_GRACE_S = 0.3
 """How long abandoned work may take to stop by itself: about what a new worker costs to start."""
 
@@ -70,8 +73,11 @@ class Run:
         """Kill a worker that cannot or should not go on; look again later."""
         self.unwatch()
         now = time.monotonic()
-        if now >= self.give_up or self.worker.stuck():
+        if now >= self.give_up:
             self.worker.kill(self.reason)
+            return
+        if self.worker.suspended():
+            self.worker.kill(SUSPENDED)
             return
         wait = min(WATCH_S, self.give_up - now)
         self.timer = asyncio.get_running_loop().call_later(wait, self.watch)
@@ -154,8 +160,8 @@ class Runner:
         """Wait for a run's result; None where the members were dealt with otherwise."""
         try:
             result = await run.worker.finish()
-        except WorkerDied:
-            self._bereaved(run)
+        except WorkerDied as death:
+            self._bereaved(run, death.reason)
             raise
         except engine.Stopped:
             self._again(run, alone=False)
@@ -189,9 +195,9 @@ class Runner:
                 times = run.started - member.accepted, result.compute_s, time.monotonic() - started
                 member.future.set_result(Done(body, *times, requests, rows))
 
-    def _bereaved(self, run: Run) -> None:
+    def _bereaved(self, run: Run, reason: str) -> None:
         """The worker died."""
-        if len(run.members) == 1:
+        if len(run.members) == 1 and reason != SUSPENDED:
             run.members[0].deaths += 1
             if run.members[0].deaths >= FATAL_DEATHS:
                 run.members[0].fail(WorkerCrashed())

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 import engine
+from app.workers.cpus import available_cpus
 from app.workers.task import ComputeFailed, Result, Task, Tensors
 
 
@@ -21,7 +22,8 @@ class InlineWorker:
         self._stop = False
 
     async def start(self) -> None:
-        """There is nothing to wait for."""
+        """Have the engine use every CPU."""
+        engine.set_threads(available_cpus())
 
     async def begin(self, task: Task) -> None:
         """Start to compute."""
@@ -50,7 +52,7 @@ class InlineWorker:
         """End the computation before its next block."""
         self._stop = True
 
-    def stuck(self) -> bool:
+    def suspended(self) -> bool:
         """A thread always goes on."""
         return False
 

@@ -133,7 +133,7 @@ class ProcessWorker:
         """Raise the flag that the engine polls between blocks."""
         self._arenas[self._turn].stop = True
 
-    def stuck(self) -> bool:
+    def suspended(self) -> bool:
         """Whether the process was stopped, as by SIGSTOP; it is left as it is."""
         if not hasattr(os, "waitid"):
             return False

@@ -70,7 +70,9 @@ class WorkerDied(Exception):
     """The worker ended.
 
     Attributes:
-        reason: ``crashed``, or why it was made to end: ``deadline``, ``cancelled``, ``stuck``.
+        reason: ``crashed``, or why it was made to end: ``stuck`` (it computed for too long),
+            ``suspended`` (somebody had stopped it), ``deadline`` or ``cancelled`` (nobody waited
+            any more for what it computed).
     """
 
     def __init__(self, reason: str, detail: str = "") -> None:
@@ -111,8 +113,8 @@ class Worker(Protocol):
     def stop(self) -> None:
         """Ask the computation to end early; `finish` then raises engine.Stopped."""
 
-    def stuck(self) -> bool:
-        """Whether the worker cannot go on by itself."""
+    def suspended(self) -> bool:
+        """Whether somebody has stopped the worker (SIGSTOP), so that it does not go on by itself."""
 
     def kill(self, reason: str) -> None:
         """End the worker at once, if it is one that can be ended."""

@@ -242,14 +242,23 @@ async def test_an_idle_worker_that_dies_is_replaced() -> None:
 
 
 @scenario
-async def test_a_stopped_worker_is_replaced_and_its_request_run_elsewhere(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_stopped_worker_is_replaced_and_its_request_is_not_to_blame(
+    monkeypatch: pytest.MonkeyPatch, gate: Gate
 ) -> None:
     monkeypatch.setattr(runner, "WATCH_S", 0.05)
     async with dispatching() as rig:
-        os.kill(rig.workers[0].pid, signal.SIGSTOP)
-        assert (await rig.dispatcher.submit(job())).body == expected(job())
-    assert rig.observer.restarts == ["stuck"]
+        given = job(faulty.AT_GATE)
+        task = rig.submit(given)
+        for _ in range(3):
+            await gate.reached()
+            rig.observer.restarted.clear()
+            os.kill(rig.workers[-1].pid, signal.SIGSTOP)
+            await rig.observer.restarted.wait()
+            gate.open()
+        await gate.reached()
+        gate.open()
+        assert (await task).body == expected(given)
+    assert rig.observer.restarts == ["suspended"] * 3
 
 
 @scenario
