@@ -11,6 +11,8 @@ export interface Meeting {
   readonly window: number;
   readonly tap: number;
   readonly at: number;
+  /** Before the padding is looked at: negative or past the end where the tap is on it. */
+  readonly position: number;
 }
 
 export interface Axis {
@@ -58,7 +60,7 @@ export function slidingAxis(of: Sliding): Axis {
       const position = window * of.stride + step * of.dilation - of.low;
       if (position < -of.low || position >= of.dense + of.high) continue;
       const tap = of.flip ? of.kernel - 1 - step : step;
-      meetings.push({ window, tap, at: source(position, of.dense, of.mode) });
+      meetings.push({ window, tap, at: source(position, of.dense, of.mode), position });
     }
   }
   return collect(of.dense, of.windows, of.kernel, meetings);
@@ -72,14 +74,14 @@ export function adaptiveAxis(dense: number, windows: number): Axis {
     const start = Math.floor((window * dense) / windows);
     const stop = Math.ceil(((window + 1) * dense) / windows);
     taps = Math.max(taps, stop - start);
-    for (let at = start; at < stop; at += 1) meetings.push({ window, tap: at - start, at });
+    for (let at = start; at < stop; at += 1) meetings.push({ window, tap: at - start, at, position: at });
   }
   return collect(dense, windows, taps, meetings);
 }
 
 /** An axis that the tensor does not have, or one that is copied position by position. */
 export function plainAxis(extent: number): Axis {
-  const meetings = Array.from({ length: extent }, (_, at) => ({ window: at, tap: 0, at }));
+  const meetings = Array.from({ length: extent }, (_, at) => ({ window: at, tap: 0, at, position: at }));
   return collect(extent, extent, 1, meetings);
 }
 

@@ -1,5 +1,6 @@
 /** What the page knows about a layer by itself: who meets whom, and the terms of every cell. */
 
+import type { Axes } from "./axis";
 import type { Shape5 } from "./shape";
 
 /** Tensors by the contract's names. */
@@ -68,8 +69,8 @@ export interface Layer {
   compute(role: Made, until?: number): Float64Array;
   /** 1 for the input cells that some window reads. */
   read(): Uint8Array;
-  /** Input cells under the windows at one sweep position (of one channel's plane), for outlines. */
-  readonly axes: import("./axis").Axes | null;
+  /** The meetings along each axis; null where nothing slides. */
+  readonly axes: Axes | null;
   /** The adjoint law holds as it stands: y is linear, or homogeneous of degree one, in x. */
   readonly homogeneous: boolean;
   /** Routing: for each output the input cells that send it its value; null where there is none. */

@@ -1,0 +1,113 @@
+/** The panel of controls: the operation, its sizes, and a field for each entry of its config's schema. */
+
+import { type Child, h } from "../core/dom";
+import { computed } from "../core/signal";
+import type { App } from "../state/app";
+import { EXAMPLES } from "../state/examples";
+import { CAPS, isConvolution, OPERATIONS, type Spec, start } from "../state/spec";
+import { fieldRow } from "./field";
+import { type Field, fieldsOf, type Kind, WHOLE } from "./kinds";
+import { refusalNote } from "./refusal";
+import { segments, select, stepper, toggle } from "./widgets";
+
+/** Fields about how numbers are sent and computed, not about what the layer is. */
+const LATER = new Set(["layout", "weight_layout", "algorithm", "grad_reduction", "divisor_override", "output_size"]);
+/** The page always has x, and asks for gradients, whose answer has no indices. */
+const NEVER = new Set(["input_shape", "return_indices"]);
+
+export function panel(app: App): HTMLElement {
+  const { session } = app;
+  const op = computed(() => session.draft().op);
+  const fields = computed(() => fieldsOf(app.catalogue()?.[op()] ?? {}).filter((one) => !NEVER.has(one.name)));
+  const first = (field: Field) => !LATER.has(field.name) || field.required;
+  return h("aside", { class: "panel", "aria-label": "Layer" },
+    h("div", { class: "block" },
+      row("Operation", select("Operation",
+        () => Object.entries(OPERATIONS).map(([value, label]) => ({ value, label })), op,
+        (next) => session.want(switched(session.draft(), next)))),
+      row("Dimensions", segments("Dimensions", [1, 2, 3].map((d) => ({ value: String(d), label: `${d}-D` })),
+        () => String(session.draft().dims), (next) => session.want(redimensioned(session.draft(), Number(next))))),
+      row("Example", select("Example",
+        () => [{ value: "", label: "choose…" }, ...EXAMPLES.map((one, at) => ({ value: String(at), label: one.label }))],
+        () => "", (next) => {
+          if (next !== "") openExample(app, Number(next));
+        }))),
+    h("div", { class: "block" }, h("h2", null, "Sizes"), sizes(app)),
+    h("div", { class: "block" }, h("h2", null, "Configuration"),
+      () => (op(), fields().filter(first).map((field) => fieldRow(app, field))),
+      () => {
+        const rest = fields().filter((field) => !first(field));
+        return rest.length > 0 && h("details", { class: "more" }, h("summary", null, "More"), rest.map((field) => fieldRow(app, field)));
+      },
+      elsewhere(app, fields)));
+}
+
+function row(label: string, control: Child): HTMLElement {
+  return h("div", { class: "field" }, h("div", { class: "field-line" }, h("span", { class: "field-label" }, label), control));
+}
+
+/** Another operation on the same x, as far as it makes sense. */
+function switched(spec: Spec, op: string): Spec {
+  const next = start(op, spec.dims);
+  if (op === "max_unpool" || spec.op === "max_unpool") return next;
+  const size = isConvolution(op) === isConvolution(spec.op) && op !== "conv_transpose" ? spec.size : next.size;
+  return { ...next, size, samples: spec.samples, fills: { ...next.fills, x: spec.fills.x.data ? next.fills.x : spec.fills.x } };
+}
+
+function redimensioned(spec: Spec, dims: number): Spec {
+  const next = start(spec.op, dims);
+  const config = Object.fromEntries(Object.entries(spec.config).filter(([name, value]) =>
+    !Array.isArray(value) && !name.includes("layout") && !(name === "padding" && value === "causal")));
+  return { ...next, config: { ...config, ...(spec.op === "max_unpool" ? next.config : {}) }, channels: spec.channels, outputs: spec.outputs, bias: spec.bias };
+}
+
+export function openExample(app: App, at: number): void {
+  const example = EXAMPLES[at];
+  app.endSweep();
+  app.pinned.set(example.cell);
+  app.session.want(example.spec);
+}
+
+const WHOLE_NUMBER: Kind = { kind: "number", integer: true, minimum: 1, nullable: false };
+
+function sizes(app: App): Child {
+  const { session } = app;
+  const one = (name: string, label: string, read: (spec: Spec) => number, write: (spec: Spec, value: number) => Spec, maximum: number) =>
+    h("div", { class: "field" },
+      h("div", { class: "field-line" }, h("span", { class: "field-label" }, label),
+        stepper({ label, value: () => read(session.draft()), minimum: 1, maximum, onChange: (value) => session.change((spec) => write(spec, value), name) })),
+      refusalNote(app, name, WHOLE_NUMBER, 1, read, (spec, value) => write(spec, value as number)));
+  const axes = (key: "size" | "kernel", label: string, maximum: () => number): Child => () => {
+    const { dims } = session.draft();
+    const letters = ["", "W", "HW", "DHW"][dims];
+    return h("div", { class: "field" },
+      h("div", { class: "field-line" }, h("span", { class: "field-label" }, label, h("i", { class: "axes-letters" }, [...letters].join(" × ").toLowerCase())),
+        h("span", { class: "axes-row" }, [...letters].map((letter, axis) => stepper({
+          label: `${label} ${letter}`, value: () => session.draft()[key][axis] ?? 1, minimum: 1, maximum: maximum(),
+          onChange: (value) => session.change((spec) => ({ ...spec, [key]: spec[key].map((v, at) => (at === axis ? value : v)) }), key),
+        })))),
+      refusalNote(app, key, { kind: "axes", minimum: 1, nullable: false }, session.draft()[key],
+        (spec) => spec[key], (spec, value) => ({ ...spec, [key]: value as number[] })));
+  };
+  const convolution = computed(() => isConvolution(session.draft().op));
+  const dims = computed(() => session.draft().dims);
+  return [
+    one("samples", "Samples", (spec) => spec.samples, (spec, value) => ({ ...spec, samples: value }), CAPS.samples),
+    one("channels", "Channels in", (spec) => spec.channels, (spec, value) => ({ ...spec, channels: value }), CAPS.channels),
+    () => convolution() && one("outputs", "Channels out", (spec) => spec.outputs, (spec, value) => ({ ...spec, outputs: value }), CAPS.channels),
+    () => (dims(), axes("size", "Input", () => CAPS.size[dims()]) as () => Child)(),
+    () => convolution() && (dims(), axes("kernel", "Kernel", () => CAPS.kernel) as () => Child)(),
+    () => convolution() && row("Bias", toggle("Bias", () => session.draft().bias, (on) => session.change((spec) => ({ ...spec, bias: on }), "bias"))),
+  ];
+}
+
+/** A refusal whose control is not on the panel, such as that of a link. */
+function elsewhere(app: App, fields: () => readonly Field[]): Child {
+  const own = new Set(["samples", "channels", "outputs", "size", "kernel", WHOLE]);
+  return () => {
+    const refusal = app.session.refusal();
+    if (!refusal || own.has(refusal.field) || fields().some((one) => one.name === refusal.field)) return null;
+    return h("p", { class: "refusal", role: "alert" }, "That is not possible: ", refusal.reason,
+      refusal.expected ? ` (${refusal.expected})` : "", ".");
+  };
+}

@@ -1,0 +1,149 @@
+/** Small controls. Each shows a value that it reads and says what the user wants; it keeps nothing itself. */
+
+import { type Child, h } from "../core/dom";
+import { effect, type Read } from "../core/signal";
+
+export interface StepperOptions {
+  readonly label: string;
+  readonly value: Read<number | null>;
+  /** Shown where the value is null. */
+  readonly placeholder?: Read<string>;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly step?: number;
+  readonly start?: Read<number>;
+  readonly onChange: (value: number) => void;
+}
+
+/** − value +, with arrow keys in the field. */
+export function stepper(options: StepperOptions): HTMLElement {
+  const { minimum = -Infinity, maximum = Infinity, step = 1 } = options;
+  const base = () => options.value() ?? options.start?.() ?? Math.max(minimum, 1);
+  const clamp = (value: number) => Math.min(maximum, Math.max(minimum, value));
+  const by = (amount: number) => {
+    const value = clamp(options.value() === null ? base() : base() + amount * step);
+    options.onChange(Math.round(value * 1e6) / 1e6);
+  };
+  const field = h("input", {
+    type: "text", inputmode: "decimal", "aria-label": options.label, autocomplete: "off",
+    placeholder: () => options.placeholder?.() ?? "",
+  });
+  effect(() => {
+    field.value = options.value() === null ? "" : String(options.value());
+  });
+  const commit = () => {
+    const value = Number(field.value);
+    if (field.value.trim() !== "" && Number.isFinite(value) && value !== options.value()) {
+      options.onChange(clamp(step === 1 ? Math.round(value) : value));
+    }
+    field.value = options.value() === null ? "" : String(options.value());
+  };
+  field.addEventListener("change", commit);
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") commit();
+    if (event.key !== "ArrowUp" && event.key !== "ArrowDown") return;
+    event.preventDefault();
+    by(event.key === "ArrowUp" ? 1 : -1);
+  });
+  const button = (sign: string, amount: number, word: string, off: () => boolean) =>
+    h("button", {
+      type: "button", tabindex: -1, "aria-label": `${word} ${options.label}`, disabled: off,
+      onClick: () => by(amount),
+    }, sign);
+  return h("span", { class: "stepper" },
+    button("−", -1, "less", () => base() <= minimum),
+    field,
+    button("+", 1, "more", () => base() >= maximum));
+}
+
+export interface Option {
+  readonly value: string;
+  readonly label: string;
+}
+
+export function select(
+  label: string, options: Read<readonly Option[]>, value: Read<string>, onChange: (value: string) => void,
+): HTMLSelectElement {
+  const element = h("select", { "aria-label": label });
+  effect(() => {
+    const now = options();
+    element.replaceChildren(...now.map((one) => h("option", { value: one.value }, one.label)));
+    element.value = value();
+  });
+  element.addEventListener("change", () => {
+    onChange(element.value);
+    element.value = value();
+  });
+  return element;
+}
+
+/** A switch: on or off at once. */
+export function toggle(label: string, value: Read<boolean>, onChange: (value: boolean) => void): HTMLElement {
+  return h("button", {
+    type: "button", class: "toggle", role: "switch", "aria-label": label,
+    "aria-checked": () => String(value()), onClick: () => onChange(!value()),
+  }, h("span", { class: "knob" }));
+}
+
+/** A few alternatives side by side. */
+export function segments(
+  label: string, options: readonly Option[], value: Read<string>, onChange: (value: string) => void,
+): HTMLElement {
+  return h("div", { class: "segments", role: "radiogroup", "aria-label": label },
+    options.map((one, at) => {
+      const move = (event: KeyboardEvent) => {
+        const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+        if (by === undefined) return;
+        event.preventDefault();
+        event.stopPropagation();
+        const next = (at + by + options.length) % options.length;
+        onChange(options[next].value);
+        ((event.currentTarget as HTMLElement).parentElement!.children[next] as HTMLElement).focus();
+      };
+      return h("button", {
+        type: "button", role: "radio", "aria-checked": () => String(value() === one.value),
+        tabindex: () => (value() === one.value ? 0 : -1),
+        onClick: () => onChange(one.value), onKeydown: move,
+      }, one.label);
+    }));
+}
+
+/** A button that opens a small panel; Escape, a second press or a press elsewhere closes it. */
+export function menu(label: Child, name: string, content: () => Child): HTMLElement {
+  const panel = h("div", { class: "menu-panel" });
+  const details = h("details", { class: "menu" }, h("summary", { "aria-label": name, title: name }, label), panel);
+  const outside = (event: Event) => {
+    if (!details.contains(event.target as Node)) details.open = false;
+  };
+  let filled = false;
+  details.addEventListener("toggle", () => {
+    if (details.open && !filled) {
+      panel.append(...([content()].flat(9) as Node[]));
+      filled = true;
+    }
+    if (details.open) {
+      keepInside(panel);
+      document.addEventListener("pointerdown", outside);
+    } else document.removeEventListener("pointerdown", outside);
+  });
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !details.open) return;
+    event.stopPropagation();
+    details.open = false;
+    details.querySelector("summary")?.focus();
+  });
+  details.addEventListener("focusout", (event) => {
+    const next = event.relatedTarget as Node | null;
+    if (next && !details.contains(next)) details.open = false;
+  });
+  return details;
+}
+
+/** Moves a panel sideways so that no part of it is outside the window. */
+function keepInside(panel: HTMLElement): void {
+  panel.style.setProperty("translate", "0 0");
+  const box = panel.getBoundingClientRect();
+  const over = Math.max(0, box.right - document.documentElement.clientWidth + 8);
+  const under = Math.max(0, 8 - box.left);
+  panel.style.setProperty("translate", `${under - over}px 0`);
+}

@@ -1,0 +1,177 @@
+/** One plane of a tensor as cells: colours, numbers, padding around it, and what is lit. */
+
+import { brief } from "../core/format";
+import { level, type Scale, table } from "./colour";
+import type { Painter } from "./painter";
+
+export interface Theme {
+  readonly name: "light" | "dark";
+  readonly surface: string;
+  readonly ink: string;
+  readonly muted: string;
+  readonly faint: string;
+}
+
+export interface Ring {
+  readonly top: number;
+  readonly left: number;
+  readonly bottom: number;
+  readonly right: number;
+}
+
+export const NO_RING: Ring = { top: 0, left: 0, bottom: 0, right: 0 };
+
+/** What a plane holds; changes with the data. */
+export interface Plane {
+  readonly rows: number;
+  readonly cols: number;
+  readonly values: ArrayLike<number>;
+  readonly scale: Scale;
+  readonly ring: Ring;
+  /** 1: no window reads the cell. */
+  readonly unread?: Uint8Array | null;
+  /** 1: the sweep has not come to the cell yet. */
+  readonly hidden?: Uint8Array | null;
+  /** How many windows have their maximum here. */
+  readonly wins?: Uint8Array | null;
+}
+
+/** What is lit; changes with the pointer. */
+export interface Light {
+  readonly lit: Uint8Array | null;
+  /** Cells of the one term under the pointer. */
+  readonly strong: readonly number[];
+  /** Rows and columns on the padding, counted from the first real cell. */
+  readonly ring: readonly (readonly [number, number])[];
+  readonly selected: number;
+}
+
+export const NO_LIGHT: Light = { lit: null, strong: [], ring: [], selected: -1 };
+
+/** Room around the cells for outlines. */
+export const MARGIN = 3;
+/** From this size on numbers can be read. */
+export const READABLE = 22;
+
+export function extent(plane: Plane, cell: number): { width: number; height: number } {
+  return {
+    width: (plane.cols + plane.ring.left + plane.ring.right) * cell + 2 * MARGIN,
+    height: (plane.rows + plane.ring.top + plane.ring.bottom) * cell + 2 * MARGIN,
+  };
+}
+
+export function cellAt(plane: Plane, cell: number, x: number, y: number): number {
+  const c = Math.floor((x - MARGIN) / cell) - plane.ring.left;
+  const r = Math.floor((y - MARGIN) / cell) - plane.ring.top;
+  return r >= 0 && c >= 0 && r < plane.rows && c < plane.cols ? r * plane.cols + c : -1;
+}
+
+export function corner(plane: Plane, cell: number, index: number): [number, number] {
+  const [r, c] = [Math.floor(index / plane.cols), index % plane.cols];
+  return place(plane, cell, r, c);
+}
+
+function place(plane: Plane, cell: number, r: number, c: number): [number, number] {
+  return [MARGIN + (c + plane.ring.left) * cell, MARGIN + (r + plane.ring.top) * cell];
+}
+
+const gapOf = (cell: number) => (cell >= 8 ? 1 : 0);
+
+export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme): void {
+  drawRing(p, plane, cell, theme);
+  const colours = table(theme.name, plane.scale.map);
+  const gap = gapOf(cell);
+  const size = fontSize(plane, cell);
+  for (let index = 0; index < plane.rows * plane.cols; index += 1) {
+    const [x, y] = corner(plane, cell, index);
+    if (plane.hidden?.[index]) {
+      p.frame(x + 0.5, y + 0.5, cell - gap - 1, cell - gap - 1, theme.faint, 1);
+      continue;
+    }
+    const value = plane.values[index];
+    const at = level(plane.scale, value);
+    p.rect(x, y, cell - gap, cell - gap, colours.css[at]);
+    if (plane.unread?.[index]) hatch(p, x, y, cell - gap, theme);
+    if (size > 0) p.text(x + (cell - gap) / 2, y + (cell - gap) / 2, brief(value), colours.ink(at), size);
+    if (plane.wins?.[index]) winMarks(p, x, y, cell - gap, plane.wins[index], colours.ink(at));
+  }
+}
+
+/** One size for the whole plane, so that the longest number fits; 0: none would be readable. */
+function fontSize(plane: Plane, cell: number): number {
+  if (cell < READABLE) return 0;
+  let longest = 2;
+  for (let i = 0; i < plane.rows * plane.cols; i += 1) longest = Math.max(longest, brief(plane.values[i]).length);
+  const size = Math.min(cell * 0.4, 15, ((cell - 4) / longest) * 1.72);
+  return size >= 7.5 ? Math.round(size * 2) / 2 : 0;
+}
+
+function drawRing(p: Painter, plane: Plane, cell: number, theme: Theme): void {
+  const { top, left, bottom, right } = plane.ring;
+  if (top + left + bottom + right === 0) return;
+  for (let r = -top; r < plane.rows + bottom; r += 1) {
+    for (let c = -left; c < plane.cols + right; c += 1) {
+      if (r >= 0 && r < plane.rows && c >= 0 && c < plane.cols) continue;
+      const [x, y] = place(plane, cell, r, c);
+      if (cell >= 8) p.frame(x + 1.5, y + 1.5, cell - 4, cell - 4, theme.faint, 1, true);
+      else p.rect(x + cell / 2 - 0.5, y + cell / 2 - 0.5, 1, 1, theme.faint);
+    }
+  }
+}
+
+/** Unread: struck through from corner to corner. */
+function hatch(p: Painter, x: number, y: number, side: number, theme: Theme): void {
+  const inset = side * 0.16;
+  p.line(x + inset, y + side - inset, x + side - inset, y + inset, theme.muted, side >= 16 ? 1.25 : 1);
+}
+
+function winMarks(p: Painter, x: number, y: number, side: number, wins: number, ink: string): void {
+  if (side < 12) return;
+  const r = Math.max(1.2, side * 0.045);
+  const shown = Math.min(wins, Math.floor((side - 4) / (r * 3)));
+  for (let i = 0; i < shown; i += 1) p.dot(x + 4 + r + i * r * 3, y + side - 4 - r, r, ink);
+}
+
+export function drawLight(p: Painter, plane: Plane, light: Light, cell: number, theme: Theme): void {
+  const gap = gapOf(cell);
+  const width = cell >= 16 ? 2 : 1.5;
+  if (light.lit) {
+    for (let index = 0; index < plane.rows * plane.cols; index += 1) {
+      if (light.lit[index]) continue;
+      const [x, y] = corner(plane, cell, index);
+      p.rect(x, y, cell - gap, cell - gap, theme.surface, 0.72);
+    }
+    outline(p, plane, light.lit, cell, theme, width);
+  }
+  for (const [r, c] of light.ring) {
+    const [x, y] = place(plane, cell, r, c);
+    p.frame(x + 1, y + 1, cell - gap - 2, cell - gap - 2, theme.ink, 1, true);
+  }
+  for (const index of light.strong) {
+    const [x, y] = corner(plane, cell, index);
+    p.frame(x + 1.5, y + 1.5, cell - gap - 3, cell - gap - 3, theme.ink, 3);
+  }
+  if (light.selected >= 0) {
+    const [x, y] = corner(plane, cell, light.selected);
+    p.frame(x - 0.5, y - 0.5, cell - gap + 1, cell - gap + 1, theme.ink, 3);
+    p.frame(x + 1.5, y + 1.5, cell - gap - 3, cell - gap - 3, theme.surface, 1);
+  }
+}
+
+/** The border between lit cells and others, drawn once along each edge. */
+function outline(p: Painter, plane: Plane, lit: Uint8Array, cell: number, theme: Theme, width: number): void {
+  const { rows, cols } = plane;
+  const on = (r: number, c: number) => r >= 0 && c >= 0 && r < rows && c < cols && lit[r * cols + c] === 1;
+  const half = gapOf(cell) / 2;
+  for (let r = 0; r < rows; r += 1) {
+    for (let c = 0; c < cols; c += 1) {
+      if (!on(r, c)) continue;
+      const [x0, y0] = place(plane, cell, r, c);
+      const [x, y, s] = [x0 - half, y0 - half, cell];
+      if (!on(r - 1, c)) p.line(x, y, x + s, y, theme.ink, width);
+      if (!on(r + 1, c)) p.line(x, y + s, x + s, y + s, theme.ink, width);
+      if (!on(r, c - 1)) p.line(x, y, x, y + s, theme.ink, width);
+      if (!on(r, c + 1)) p.line(x + s, y, x + s, y + s, theme.ink, width);
+    }
+  }
+}

@@ -1,0 +1,232 @@
+/** A grid on the page: a canvas to look at, one focusable element for the keyboard, words for the cell. */
+
+import { h } from "../core/dom";
+import { effect, onCleanup, type Read, signal } from "../core/signal";
+import { theme } from "../state/theme";
+import {
+  cellAt, corner, drawLight, drawPlane, extent, type Light, type Plane,
+} from "./draw";
+import { CanvasPainter } from "./painter";
+
+export interface GridOptions {
+  readonly label: Read<string>;
+  readonly plane: Read<Plane>;
+  readonly light: Read<Light>;
+  readonly cell: Read<number>;
+  /** Words for a cell of the plane. */
+  readonly describe: (index: number) => string;
+  readonly onHover?: (index: number) => void;
+  readonly onSelect?: (index: number) => void;
+  readonly onClear?: () => void;
+  /** A new value for a cell: absent where the tensor is not the user's to set. */
+  readonly onEdit?: (index: number, value: number) => void;
+  /** While painting, dragging sets cells to this value. */
+  readonly brush?: Read<number | null>;
+  readonly data?: Record<string, Read<string | number>>;
+}
+
+export interface GridView {
+  readonly element: HTMLElement;
+  readonly canvas: HTMLCanvasElement;
+}
+
+let serial = 0;
+
+export function gridView(options: GridOptions): GridView {
+  const { plane, light } = options;
+  const id = `grid${(serial += 1)}`;
+  const canvas = h("canvas", { "aria-hidden": "true" });
+  const cursor = signal(0);
+  const editing = signal<{ index: number; text: string } | null>(null);
+  const spoken = h(
+    "div",
+    { class: "visually-hidden", role: "row", "aria-rowindex": () => Math.floor(cursor() / plane().cols) + 1 },
+    h("div", {
+      id, role: "gridcell", "aria-colindex": () => (cursor() % plane().cols) + 1,
+      "aria-selected": () => (light().selected === cursor() ? "true" : "false"),
+    }, () => options.describe(cursor())),
+  );
+  const element = h(
+    "div",
+    {
+      class: "grid",
+      role: "grid",
+      tabindex: 0,
+      "aria-label": options.label,
+      "aria-rowcount": () => plane().rows,
+      "aria-colcount": () => plane().cols,
+      "aria-activedescendant": id,
+      "aria-readonly": options.onEdit ? "false" : "true",
+      ...dataset(options.data),
+    },
+    canvas,
+    spoken,
+    () => {
+      const now = editing();
+      return now && editor(options, now, () => {
+        editing.set(null);
+        element.focus();
+      });
+    },
+  );
+  effect(() => {
+    const chosen = light().selected;
+    if (chosen >= 0) cursor.set(chosen);
+    else if (cursor.peek() >= plane().rows * plane().cols) cursor.set(0);
+  });
+  painting(canvas, options);
+  pointing(element, canvas, options, (index, text) => editing.set({ index, text }));
+  typing(element, options, cursor, (index, text) => editing.set({ index, text }));
+  return { element, canvas };
+}
+
+function dataset(data: GridOptions["data"] = {}): Record<string, Read<string | number>> {
+  return Object.fromEntries(Object.entries(data).map(([name, read]) => [`data-${name}`, read]));
+}
+
+/** The cells are drawn once per change of data; a change of light only lays its marks over them. */
+function painting(canvas: HTMLCanvasElement, { plane, light, cell }: GridOptions): void {
+  const base = document.createElement("canvas");
+  let drawn: readonly unknown[] = [];
+  let frame = 0;
+  const paint = () => {
+    frame = 0;
+    const ratio = Math.min(3, window.devicePixelRatio || 1);
+    const now = [plane(), cell(), theme(), ratio] as const;
+    const { width, height } = extent(now[0], now[1]);
+    const context = canvas.getContext("2d")!;
+    if (now.some((value, at) => value !== drawn[at])) {
+      drawn = now;
+      for (const one of [base, canvas]) {
+        one.width = Math.round(width * ratio);
+        one.height = Math.round(height * ratio);
+      }
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${height}px`;
+      const under = base.getContext("2d")!;
+      under.setTransform(ratio, 0, 0, ratio, 0, 0);
+      drawPlane(new CanvasPainter(under), now[0], now[1], now[2]);
+    }
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    context.drawImage(base, 0, 0);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    drawLight(new CanvasPainter(context), now[0], light(), now[1], now[2]);
+  };
+  effect(() => {
+    plane();
+    light();
+    cell();
+    theme();
+    frame ||= requestAnimationFrame(paint);
+  });
+  onCleanup(() => cancelAnimationFrame(frame));
+}
+
+type OpenEditor = (index: number, text: string) => void;
+
+function pointing(element: HTMLElement, canvas: HTMLCanvasElement, options: GridOptions, open: OpenEditor): void {
+  const find = (event: PointerEvent | MouseEvent) => {
+    const box = canvas.getBoundingClientRect();
+    return cellAt(options.plane(), options.cell(), event.clientX - box.left, event.clientY - box.top);
+  };
+  let last = -1;
+  let painting = false;
+  const paint = (index: number) => {
+    const brush = options.brush?.();
+    if (index >= 0 && brush !== null && brush !== undefined) options.onEdit?.(index, brush);
+  };
+  element.addEventListener("pointermove", (event) => {
+    const index = find(event);
+    if (index === last) return;
+    last = index;
+    if (painting) paint(index);
+    options.onHover?.(index);
+  });
+  element.addEventListener("pointerleave", () => {
+    last = -1;
+    painting = false;
+    options.onHover?.(-1);
+  });
+  element.addEventListener("pointerdown", (event) => {
+    const index = find(event);
+    if (index < 0) return;
+    options.onSelect?.(index);
+    painting = options.onEdit !== undefined && typeof options.brush?.() === "number";
+    if (painting) {
+      event.preventDefault();
+      paint(index);
+    }
+  });
+  element.addEventListener("pointerup", () => {
+    painting = false;
+  });
+  element.addEventListener("dblclick", (event) => {
+    const index = find(event);
+    if (index >= 0 && options.onEdit) open(index, "");
+  });
+}
+
+function typing(
+  element: HTMLElement, options: GridOptions, cursor: Read<number> & { set(value: number): void }, open: OpenEditor,
+): void {
+  element.addEventListener("keydown", (event) => {
+    if (event.target !== element || event.altKey || event.metaKey) return;
+    const { rows, cols } = options.plane();
+    const at = cursor();
+    const [r, c] = [Math.floor(at / cols), at % cols];
+    const moves: Record<string, [number, number]> = {
+      ArrowLeft: [r, c - 1], ArrowRight: [r, c + 1], ArrowUp: [r - 1, c], ArrowDown: [r + 1, c],
+      Home: [event.ctrlKey ? 0 : r, 0], End: [event.ctrlKey ? rows - 1 : r, cols - 1],
+    };
+    const move = moves[event.key];
+    if (move) {
+      const next = Math.min(rows - 1, Math.max(0, move[0])) * cols + Math.min(cols - 1, Math.max(0, move[1]));
+      cursor.set(next);
+      options.onSelect?.(next);
+    } else if (event.key === "Enter" || event.key === "F2") {
+      options.onSelect?.(at);
+      const brush = event.key === "Enter" ? (options.brush?.() ?? null) : null;
+      if (options.onEdit && brush !== null) options.onEdit(at, brush);
+      else if (options.onEdit) open(at, "");
+    } else if (event.key === "Escape") options.onClear?.();
+    else if (options.onEdit && /^[\d.-]$/.test(event.key) && !event.ctrlKey) open(at, event.key);
+    else return;
+    event.preventDefault();
+  });
+}
+
+/** A field over the cell. Enter or leaving it sets the value, Escape does not. */
+function editor(options: GridOptions, of: { index: number; text: string }, close: () => void): HTMLElement {
+  const [x, y] = corner(options.plane(), options.cell(), of.index);
+  const side = Math.max(options.cell(), 44);
+  const field = h("input", {
+    class: "grid-editor",
+    type: "text",
+    inputmode: "decimal",
+    "aria-label": `New value of ${options.describe(of.index)}`,
+    value: of.text || String(options.plane().values[of.index]),
+    style: { left: `${x - (side - options.cell()) / 2}px`, top: `${y}px`, width: `${side}px`, height: `${Math.max(24, options.cell())}px` },
+  });
+  let done = false;
+  const finish = (keep: boolean) => {
+    if (done) return;
+    done = true;
+    const value = Number(field.value.replace("−", "-").replace(",", "."));
+    if (keep && field.value.trim() !== "" && Number.isFinite(value)) options.onEdit?.(of.index, value);
+    close();
+  };
+  field.addEventListener("keydown", (event) => {
+    event.stopPropagation();
+    if (event.key === "Enter") finish(true);
+    else if (event.key === "Escape") finish(false);
+  });
+  field.addEventListener("pointerdown", (event) => event.stopPropagation());
+  field.addEventListener("blur", () => finish(true));
+  requestAnimationFrame(() => {
+    field.focus();
+    if (of.text) field.setSelectionRange(field.value.length, field.value.length);
+    else field.select();
+  });
+  return field;
+}

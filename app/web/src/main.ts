@@ -1,0 +1,75 @@
+import "./styles/index.css";
+import { Client } from "./client";
+import { h } from "./core/dom";
+import { effect } from "./core/signal";
+import { keyboard } from "./keyboard";
+import { header, noticeBar, troubleBar } from "./shell";
+import { apply, followAddress, linkOf } from "./state/address";
+import { App, type View } from "./state/app";
+import { followTheme } from "./state/theme";
+import { start } from "./state/spec";
+import { readHash } from "./state/url";
+import { traceView } from "./views/trace";
+import type { Stage } from "./views/trace/stage";
+
+followTheme();
+const client = new Client(new URL(".", document.baseURI).href);
+const app = new App(client);
+let trace: Stage | null = null;
+
+const VIEWS: Record<View, () => HTMLElement> = {
+  trace: () => traceView(app, (stage) => {
+    trace = stage;
+  }),
+  verify: () => h("div"),
+  checkerboard: () => h("div"),
+  request: () => h("div"),
+  image: () => h("div"),
+};
+
+async function share(): Promise<void> {
+  const link = linkOf(app);
+  if (link === null) {
+    app.notice.set("The tensors are too large for a link. Export them as JSON and send the file instead.");
+    return;
+  }
+  try {
+    await navigator.clipboard.writeText(link);
+    app.notice.set("The link to exactly this view is on the clipboard.");
+  } catch {
+    app.notice.set("The address bar has the link to exactly this view.");
+  }
+}
+
+/** The catalogue makes the form; without it the rest of the page still works. */
+async function loadCatalogue(): Promise<void> {
+  try {
+    app.catalogue.set(await client.operations());
+  } catch {
+    setTimeout(() => void loadCatalogue(), 2000);
+  }
+}
+
+/** A link whose layer the service refuses falls back to the first layer, with the reason kept. */
+function fallBack(): void {
+  effect(() => {
+    const refusal = app.session.refusal();
+    if (!refusal || refusal.field !== "link" || app.session.served.peek()) return;
+    app.notice.set(`The layer of this link is not possible: ${refusal.reason}. Another is shown instead.`);
+    app.session.want(start(refusal.wanted.op));
+  });
+}
+
+function mount(): void {
+  const main = h("main", { id: "view", role: "tabpanel", "aria-labelledby": () => `tab-${app.view()}` }, () => VIEWS[app.view()]());
+  document.body.replaceChildren(h("div", { class: "page", "data-stale": () => (app.session.stale() ? "1" : "0") },
+    header(app, { share: () => void share(), exports: () => null }), noticeBar(app), troubleBar(app), main));
+}
+
+apply(app, readHash(location.hash));
+fallBack();
+mount();
+keyboard(app);
+followAddress(app);
+void loadCatalogue();
+void trace;

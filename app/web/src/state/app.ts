@@ -1,0 +1,189 @@
+/** All that the page remembers while it is open. What a link carries is in `url.ts`. */
+
+import type { Client } from "../client";
+import { batch, computed, type Read, signal } from "../core/signal";
+import { edited } from "../data/fill";
+import type { Explanation, Role } from "../math/layer";
+import { flat, plane, type Shape5, unravel } from "../math/shape";
+import { Session } from "./session";
+import { type Editable, isConvolution, type Spec, start } from "./spec";
+
+export const VIEWS = ["trace", "verify", "checkerboard", "request", "image"] as const;
+export type View = (typeof VIEWS)[number];
+
+/** A cell by its place, which outlives a change of sizes better than a flat index. */
+export interface Cell {
+  readonly role: Role;
+  readonly at: readonly number[];
+}
+
+/** Which planes are shown: sample, channel of x, channel of y, and depths in three dimensions. */
+export interface Pick {
+  readonly n: number;
+  readonly c: number;
+  readonly o: number;
+  readonly xd: number;
+  readonly yd: number;
+  readonly kd: number;
+}
+
+export interface Board {
+  readonly kernel: number;
+  readonly stride: number;
+  readonly padding: number;
+  readonly weights: "ones" | "random";
+}
+
+export const FIRST_PICK: Pick = { n: 0, c: 0, o: 0, xd: 0, yd: 0, kd: 0 };
+export const FIRST_CELL: Cell = { role: "dx", at: [0, 0, 0, 2, 2] };
+export const FIRST_BOARD: Board = { kernel: 3, stride: 2, padding: 0, weights: "ones" };
+
+const clamp = (value: number, extent: number) => Math.min(Math.max(0, value), extent - 1);
+
+export class App {
+  readonly session: Session;
+  readonly view = signal<View>("trace");
+  readonly pinned = signal<Cell | null>(FIRST_CELL);
+  readonly hover = signal<{ role: Role; index: number } | null>(null);
+  /** The term of the inspector under the pointer. */
+  readonly term = signal(-1);
+  readonly wish = signal<Pick>(FIRST_PICK);
+  readonly direction = signal<"forward" | "backward">("backward");
+  /** How many steps of the sweep have been taken; null: no sweep, all is shown. */
+  readonly step = signal<number | null>(null);
+  readonly playing = signal(false);
+  readonly speed = signal(1);
+  /** Value that painting sets; null while not painting. */
+  readonly brush = signal<number | null>(null);
+  readonly board = signal<Board>(FIRST_BOARD);
+  /** One line for the user about something that was done or could not be. */
+  readonly notice = signal<string | null>(null);
+  readonly catalogue = signal<Record<string, unknown> | null>(null);
+
+  constructor(readonly client: Client) {
+    this.session = new Session(client, start("conv"));
+  }
+
+  readonly shapes: Read<Partial<Record<Role, Shape5>>> = computed(
+    () => this.session.served()?.layer.shapes ?? {},
+  );
+
+  /** The wish for planes, held inside the shapes that there are. */
+  readonly pick: Read<Pick> = computed(() => {
+    const wish = this.wish();
+    const { x, y, weight } = this.shapes();
+    if (!x || !y) return wish;
+    const c = clamp(wish.c, x[1]);
+    const served = this.session.served()!;
+    const o = isConvolution(served.spec.op) ? clamp(wish.o, y[1]) : c;
+    return {
+      n: clamp(wish.n, x[0]), c, o, xd: clamp(wish.xd, x[2]), yd: clamp(wish.yd, y[2]),
+      kd: clamp(wish.kd, weight?.[2] ?? 1),
+    };
+  });
+
+  /** The cell that the sweep has come to. */
+  readonly swept: Read<{ role: Role; index: number } | null> = computed(() => {
+    const step = this.step();
+    const served = this.session.served();
+    if (step === null || step === 0 || !served) return null;
+    const { sweep } = served.layer;
+    const role: Role = this.direction() === "forward" ? sweep : sweep === "y" ? "dy" : "dx";
+    const shape = served.layer.shapes[role]!;
+    const area = plane(shape);
+    const { n, c, o } = this.pick();
+    return { role, index: (n * shape[1] + (sweep === "y" ? o : c)) * area + Math.min(step, area) - 1 };
+  });
+
+  /** Steps that a whole sweep has. */
+  readonly steps: Read<number> = computed(() => {
+    const served = this.session.served();
+    return served ? plane(served.layer.shapes[served.layer.sweep]!) : 1;
+  });
+
+  /** The cell that everything is about: under the pointer, else pinned. */
+  readonly active: Read<{ role: Role; index: number } | null> = computed(() => {
+    const hover = this.hover();
+    const shapes = this.shapes();
+    if (hover && shapes[hover.role]) return hover;
+    const swept = this.swept();
+    if (swept) return swept;
+    const pinned = this.pinned();
+    const shape = pinned && shapes[pinned.role];
+    if (!pinned || !shape) return null;
+    return { role: pinned.role, index: flat(shape, pinned.at.map((v, axis) => clamp(v, shape[axis]))) };
+  });
+
+  readonly explanation: Read<Explanation | null> = computed(() => {
+    const cell = this.active();
+    const served = this.session.served();
+    return cell && served ? served.layer.explain(cell.role, cell.index) : null;
+  });
+
+  pin(role: Role, index: number): void {
+    const shape = this.shapes()[role];
+    if (!shape) return;
+    batch(() => {
+      this.endSweep();
+      this.pinned.set({ role, at: unravel(shape, index) });
+      this.hover.set(null);
+      this.term.set(-1);
+    });
+  }
+
+  unpin(): void {
+    this.pinned.set(null);
+  }
+
+  /** Pins a cell and turns the pages so that it can be seen. */
+  reveal(role: Role, index: number): void {
+    const shape = this.shapes()[role];
+    if (!shape) return;
+    const [a, b, d] = unravel(shape, index);
+    const { op, config } = this.session.served()!.spec;
+    const change: Partial<Record<keyof Pick, number>> = {};
+    if (role === "x" || role === "dx" || role === "indices") Object.assign(change, { n: a, c: b, xd: d });
+    else if (role === "y" || role === "dy") Object.assign(change, { n: a, o: b, yd: d });
+    else if (role === "weight" || role === "dweight") {
+      const groups = typeof config.groups === "number" ? config.groups : 1;
+      const group = Math.floor(a / (shape[0] / groups));
+      const other = group * shape[1] + b;
+      Object.assign(change, op === "conv" ? { o: a, c: other, kd: d } : { c: a, o: other, kd: d });
+    }
+    if (!isConvolution(op)) change.c ??= change.o;
+    batch(() => {
+      this.wish.update((wish) => ({ ...wish, ...change }));
+      this.pin(role, index);
+    });
+  }
+
+  /** Sets single cells of a tensor that is the user's. */
+  edit(role: Editable, index: number, value: number): void {
+    this.session.change((spec) => ({
+      ...spec,
+      fills: { ...spec.fills, [role]: edited(spec.fills[role], index, value) },
+    }), role);
+  }
+
+  change(change: (spec: Spec) => Spec, field: string): void {
+    this.session.change(change, field);
+  }
+
+  endSweep(): void {
+    batch(() => {
+      this.playing.set(false);
+      this.step.set(null);
+    });
+  }
+}
+
+/** The group-local second index of the weight plane that belongs to a pair of channels. */
+export function weightPlane(app: App): readonly [number, number] {
+  const served = app.session.served()!;
+  const shape = served.layer.shapes.weight!;
+  const { c, o } = app.pick();
+  const [outer, other] = served.spec.op === "conv" ? [o, c] : [c, o];
+  const groups = typeof served.spec.config.groups === "number" ? served.spec.config.groups : 1;
+  const group = Math.floor(outer / (shape[0] / groups));
+  return [outer, clamp(other - group * shape[1], shape[1])];
+}

@@ -1,0 +1,116 @@
+/** The linked grids: X, W, Y above dX, dW, dY. */
+
+import { type Child, h } from "../../core/dom";
+import { computed, onCleanup, signal } from "../../core/signal";
+import { menu, stepper } from "../../form/widgets";
+import type { Role } from "../../math/layer";
+import type { App } from "../../state/app";
+import { isConvolution } from "../../state/spec";
+import { arrows } from "./arrows";
+import { Planes } from "./planes";
+import { sizes } from "./sizing";
+import { tensorCard } from "./tensor";
+import { formulas } from "./words";
+
+/** Window widths below this have each tensor beside its gradient. */
+const NARROW = 620;
+
+export interface Stage {
+  readonly element: HTMLElement;
+  readonly planes: Planes;
+  /** Cell size of a tensor, as it is on the page. */
+  readonly cell: (role: Role) => number;
+}
+
+export function stage(app: App): Stage {
+  const planes = new Planes(app);
+  const width = signal(800);
+  const height = signal(innerHeight);
+  const roles = computed(() => {
+    const served = app.session.served();
+    const key = served ? [served.spec.op, String("bias" in served.shapes)].join() : "";
+    return key;
+  });
+  const paired = computed(() => width() < NARROW);
+  const middleRole = (): Role | null => {
+    const { shapes } = app.session.served()!;
+    return shapes.weight ? "weight" : shapes.indices ? "indices" : null;
+  };
+  const sized = computed(() => {
+    const role = middleRole();
+    const needs = { x: planes.plane("x")(), y: planes.plane("y")(), middle: role && planes.plane(role)() };
+    return sizes(needs, width(), height() - 412, paired());
+  });
+  const cell = (role: Role) =>
+    role === "weight" || role === "dweight" || role === "indices" ? sized().middle
+      : role === "bias" || role === "dbias" ? Math.min(sized().middle, 30) : sized().cell;
+  const element = h("div", { class: "stage", "data-layout": () => (paired() ? "paired" : "rows") }, () => {
+    if (roles() === "") return h("p", { class: "hint" }, "…");
+    return content(app, planes, cell, () => [sized(), paired(), roles()]);
+  });
+  const observer = new ResizeObserver(([entry]) => {
+    width.set(Math.floor(entry.contentRect.width));
+    height.set(innerHeight);
+  });
+  observer.observe(element);
+  onCleanup(() => observer.disconnect());
+  return { element, planes, cell };
+}
+
+function content(app: App, planes: Planes, cell: (role: Role) => number, layout: () => unknown): Child {
+  const served = app.session.served.peek()!;
+  const canvases = new Map<Role, HTMLCanvasElement>();
+  const card = (role: Role | null): Child => {
+    if (!role) return h("div", { class: "tensor empty" });
+    const { element, grid } = tensorCard(app, planes, role, () => cell(role));
+    canvases.set(role, grid.canvas);
+    return element;
+  };
+  const { op } = served.spec;
+  const bias = "bias" in served.shapes;
+  const middle: readonly [Role | null, Role | null] = isConvolution(op) ? ["weight", "dweight"] : op === "max_unpool" ? ["indices", null] : [null, null];
+  const formula = formulas(op);
+  const line = (way: "forward" | "backward", name: string) =>
+    h("h3", { class: "way", "data-way": way }, h("span", null, name), h("span", { class: "formula" }, formula[way]));
+  const pair = (first: Role, second: Role): Child => h("div", { class: "stack" }, card(first), bias ? card(second) : null);
+  const columns = middle[0] ? "three" : "two";
+  const grid = h("div", { class: `tensors ${columns}` },
+    line("forward", "Forward"),
+    card("x"), middle[0] === "weight" ? pair("weight", "bias") : middle[0] && card(middle[0]), card("y"),
+    line("backward", "Backward"),
+    card("dx"), middle[1] ? pair("dweight", "dbias") : middle[0] && card(null), card("dy"));
+  const overlay = arrows(app, planes, canvases, cell, layout);
+  return [samplePicker(app), h("div", { class: "tensors-frame" }, grid, overlay)];
+}
+
+function samplePicker(app: App): Child {
+  return () => {
+    const samples = app.shapes().x?.[0] ?? 1;
+    return samples > 1 && h("div", { class: "samples" }, "Sample",
+      stepper({
+        label: "Sample", value: () => app.pick().n, minimum: 0, maximum: samples - 1,
+        onChange: (n) => app.wish.update((wish) => ({ ...wish, n })),
+      }), ` of ${samples}`);
+  };
+}
+
+/** What the marks in the grids mean. */
+export function key(app: App): HTMLElement {
+  const unread = computed(() => app.session.served()?.read.some((seen) => seen === 0) ?? false);
+  const wins = computed(() => (app.session.served()?.layer.winners(0) ?? null) !== null);
+  return h("div", { class: "key" },
+    h("span", { class: "key-item" }, h("span", { class: "swatch chosen" }), "chosen"),
+    h("span", { class: "key-item" }, h("span", { class: "swatch lit" }), "has to do with it"),
+    () => unread() && h("span", { class: "key-item" }, h("span", { class: "swatch unread" }), "read by no window"),
+    () => wins() && h("span", { class: "key-item" }, h("span", { class: "swatch wins" }), "one dot per window whose maximum it is"),
+    menu("Keys", "Keyboard", () => shortcuts()));
+}
+
+function shortcuts(): Child {
+  const list: [string, string][] = [
+    ["arrows", "move the chosen cell"], ["Home End", "row’s ends; with Ctrl the plane’s"], ["0–9 . −", "type a value into X, W or dY"],
+    ["Enter", "edit the cell, or paint it"], ["Esc", "choose no cell"], ["F B", "forward, backward"],
+    ["Space", "play, pause"], ["[ ]", "channel before, after"], [", .", "one step of the sweep"], ["?", "these keys"],
+  ];
+  return h("dl", { class: "keys" }, list.map(([keys, does]) => [h("dt", null, keys), h("dd", null, does)]));
+}
