@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import engine
+from app.problems import INTERNAL, KINDS
 from app.settings import table as settings_table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +30,7 @@ def parts() -> dict[str, str]:
         "settings": settings_table(),
         "fields": "\n".join(_operation(name, entry) for name, entry in catalogue.items()),
         "activations": _activations(catalogue["activation"]["config"]),
+        "problems": _problems(),
     }
 
 
@@ -84,6 +86,13 @@ def _activations(config: Schema) -> str:
         name = fields.pop("name")["const"]
         given = ", ".join(f"`{key}` {json.dumps(s['default'])}" for key, s in fields.items())
         lines.append(f"| `{name}` | {given} | {_cell(one['description'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _problems() -> str:
+    lines = ["| status | type | title |", "| --- | --- | --- |"]
+    for kind in sorted((*KINDS, INTERNAL), key=lambda kind: kind.status):
+        lines.append(f"| {kind.status} | `/problems/{kind.slug}` | {kind.title} |")
     return "\n".join(lines) + "\n"
 
 
