@@ -91,8 +91,10 @@ def _activations(config: Schema) -> str:
 
 def _problems() -> str:
     lines = ["| status | type | title |", "| --- | --- | --- |"]
-    for kind in sorted((*KINDS, INTERNAL), key=lambda kind: kind.status):
-        lines.append(f"| {kind.status} | `/problems/{kind.slug}` | {kind.title} |")
+    lines += [
+        f"| {kind.status} | `/problems/{kind.slug}` | {kind.title} |"
+        for kind in sorted((*KINDS, INTERNAL), key=lambda kind: kind.status)
+    ]
     return "\n".join(lines) + "\n"
 
 
