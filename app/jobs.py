@@ -103,4 +103,5 @@ class Pending(Entry):
     def fail(self, error: Exception) -> None:
         """Settle it with an error, unless it is settled."""
         if not self.future.done():
-            self.future.set_exception(error)
+            # The frames of a traceback hold this job, and so would keep its tensors in a circle.
+            self.future.set_exception(error.with_traceback(None))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -188,7 +189,8 @@ class Runner:
             answer = Answer(tensors, requests, rows)
             try:
                 body = await _encoded(member, answer)
-            except Exception as error:  # noqa: BLE001 - it is the answer
+            except Exception as error:
+                log.exception("an answer could not be encoded")
                 member.fail(error)
                 continue
             if not member.future.done():
@@ -207,7 +209,9 @@ class Runner:
         """The computation failed."""
         if not isinstance(error, engine.EngineError):
             call = run.members[0].job.call
-            log.error("%s of %s failed: %s", call.action, call.operation, error)
+            # As text: a record with the traceback itself would hold the tensors for its handlers.
+            text = "".join(traceback.format_exception(error))
+            log.error("%s of %s failed: %s", call.action, call.operation, text)
         if len(run.members) == 1:
             run.members[0].fail(error)
         self._again(run, alone=True)

@@ -39,7 +39,7 @@ class InlineWorker:
         except (engine.EngineError, engine.Stopped):
             raise
         except Exception as error:
-            raise ComputeFailed(repr(error)) from error
+            raise ComputeFailed("the engine failed") from error
 
     def guard(self, future: asyncio.Future[None]) -> None:
         """The thread does not die by itself."""

@@ -54,13 +54,17 @@ class Pool:
     @property
     def hopeless(self) -> bool:
         """Whether no worker is up, and each has failed too often in a row to be waited for."""
-        return not self.up and min(self._failures) >= HOPELESS_FAILURES
+        return not self.up and self._given_up == len(self._failures)
+
+    @property
+    def _given_up(self) -> int:
+        return sum(failures >= HOPELESS_FAILURES for failures in self._failures)
 
     async def start(self) -> None:
-        """Start all workers; returns when all are up, or when there is no hope for any."""
+        """Start all workers; returns when each is up or has failed too often to be waited for."""
         places = range(len(self._failures))
         self._tasks = [asyncio.create_task(self._keep(place)) for place in places]
-        while self.up < len(places) and not self.hopeless:
+        while self.up + self._given_up < len(places):
             self._changed.clear()
             await self._changed.wait()
 

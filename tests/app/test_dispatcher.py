@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -427,6 +428,28 @@ async def test_a_cancelled_member_does_not_harm_its_mates(gate: Gate) -> None:
         gate.open()
         assert (await mate).body == expected(job(seed=2))
     assert rig.observer.batches == [ALONE, (2, 2)]
+
+
+@scenario
+async def test_tensors_are_let_go_of_with_the_answer_whatever_it_is(workers: int) -> None:
+    endings = [0.0] if workers == 0 else [0.0, faulty.REFUSE, faulty.FAIL, faulty.UNTIL_STOPPED]
+    async with dispatching(workers) as rig:
+        gc.collect()
+        gc.disable()
+        try:
+            for ending in endings:
+                within = 0.02 if ending == faulty.UNTIL_STOPPED else None
+                given = job(ending, within=within)
+                held = weakref.ref(given.tensors["x"])
+                task = rig.submit(given)
+                del given
+                await asyncio.wait([task])
+                assert (task.exception() is None) == (ending == 0.0)
+                del task
+                await rig.dispatcher.submit(job(seed=1))
+                assert held() is None, ending
+        finally:
+            gc.enable()
 
 
 # ---- the end

@@ -1,0 +1,92 @@
+"""One worker process by itself, with the program that the service starts."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.dispatcher import Answer, Job
+from app.workers import process
+from app.workers.process import ProcessOptions, ProcessWorker
+from app.workers.task import Task, WorkerDied
+from tests.app.dispatching import encode, expected, job, scenario
+
+
+def task(given: Job) -> Task:
+    return Task(given.call, None, given.specs, None, [given.tensors], [given.samples])
+
+
+async def answered(worker: ProcessWorker, given: Job) -> bool:
+    await worker.begin(task(given))
+    result = await worker.finish()
+    outputs = {name: array[: given.samples] for name, array in result.outputs.items()}
+    return encode(Answer(outputs, 1, given.samples)) == expected(given)
+
+
+@scenario
+async def test_it_runs_wherever_the_server_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    worker = ProcessWorker(ProcessOptions(threads=2))
+    await worker.start()
+    assert await answered(worker, job(samples=2))
+    environment = Path(f"/proc/{worker.pid}/environ").read_bytes().split(b"\0")
+    assert b"OPENBLAS_NUM_THREADS=1" in environment
+    await worker.close()
+    assert not Path(f"/proc/{worker.pid}").exists()
+
+
+@scenario
+async def test_a_task_beyond_its_memory_is_refused_and_the_next_one_done() -> None:
+    worker = ProcessWorker(ProcessOptions(arena_bytes=1 << 16, keep_bytes=1 << 12))
+    await worker.start()
+    with pytest.raises(MemoryError):
+        await worker.begin(task(job(width=1 << 16)))
+    assert await answered(worker, job(width=1 << 12))
+    assert await answered(worker, job())
+    await worker.close()
+
+
+@scenario
+async def test_a_program_that_ends_at_once_is_a_death() -> None:
+    worker = ProcessWorker(ProcessOptions(command=(sys.executable, "-c", "")))
+    with pytest.raises(WorkerDied, match="crashed"):
+        await worker.start()
+    await worker.close()
+
+
+@scenario
+async def test_a_program_that_never_gets_ready_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "START_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(process, "LEAVE_TIMEOUT_S", 0.1)
+    wait = "import threading; threading.Event().wait()"
+    worker = ProcessWorker(ProcessOptions(command=(sys.executable, "-c", wait)))
+    with pytest.raises(WorkerDied, match="not ready in time"):
+        await worker.start()
+    await worker.close()
+    assert not Path(f"/proc/{worker.pid}").exists()
+
+
+@scenario
+async def test_who_waits_on_a_dead_worker_is_told() -> None:
+    worker = ProcessWorker(ProcessOptions())
+    await worker.start()
+    waiting = asyncio.get_running_loop().create_future()
+    worker.guard(waiting)
+    worker.kill("deadline")
+    with pytest.raises(WorkerDied, match="deadline"):
+        await waiting
+    with pytest.raises(WorkerDied):
+        await worker.begin(task(job()))
+    late = asyncio.get_running_loop().create_future()
+    worker.guard(late)
+    with pytest.raises(WorkerDied):
+        await late
+    assert not worker.suspended()
+    await worker.close()
+    assert not Path(f"/proc/{worker.pid}").exists()
