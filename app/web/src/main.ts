@@ -11,6 +11,7 @@ import { start } from "./state/spec";
 import { readHash } from "./state/url";
 import { traceView } from "./views/trace";
 import type { Stage } from "./views/trace/stage";
+import { verifyView } from "./views/verify";
 
 followTheme();
 const client = new Client(new URL(".", document.baseURI).href);
@@ -21,7 +22,7 @@ const VIEWS: Record<View, () => HTMLElement> = {
   trace: () => traceView(app, (stage) => {
     trace = stage;
   }),
-  verify: () => h("div"),
+  verify: () => verifyView(app),
   checkerboard: () => h("div"),
   request: () => h("div"),
   image: () => h("div"),

@@ -35,7 +35,7 @@ export interface Board {
 }
 
 export const FIRST_PICK: Pick = { n: 0, c: 0, o: 0, xd: 0, yd: 0, kd: 0 };
-export const FIRST_CELL: Cell = { role: "dx", at: [0, 0, 0, 2, 2] };
+export const FIRST_CELL: Cell = { role: "dx", at: [0, 0, 0, 2, 4] };
 export const FIRST_BOARD: Board = { kernel: 3, stride: 2, padding: 0, weights: "ones" };
 
 const clamp = (value: number, extent: number) => Math.min(Math.max(0, value), extent - 1);

@@ -18,7 +18,7 @@ function layer(op: string, change: Partial<Spec>, dims = 2): Spec {
 const dx = (...at: number[]): Cell => ({ role: "dx", at });
 
 export const EXAMPLES: readonly Example[] = [
-  { label: "Stride 2, two channels", spec: start("conv"), cell: dx(0, 0, 0, 2, 2) },
+  { label: "Stride 2, two channels", spec: start("conv"), cell: dx(0, 0, 0, 2, 4) },
   {
     label: "Nine windows share a pixel",
     spec: layer("conv", { channels: 1, outputs: 1, size: [5, 5], config: {} }),

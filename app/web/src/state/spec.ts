@@ -78,7 +78,7 @@ export function start(op: string, dims = 2): Spec {
       weight: fill("integers", 31),
       bias: fill("integers", 4),
       indices: fill("integers", 2),
-      dy: fill("integers", 9),
+      dy: fill("integers", isConvolution(op) ? 9 : 60),
     },
   };
 }

@@ -1,0 +1,104 @@
+/** Checks that no single answer can pass by luck: laws that forward and backward obey only together. */
+
+import type { Client } from "../../client";
+import { type Made, MADE, type Role } from "../../math/layer";
+import { size } from "../../math/shape";
+import { type Served, valuesOf } from "../../state/served";
+import { isConvolution } from "../../state/spec";
+import { ask, type Numbers } from "./ask";
+import { differences } from "./differences";
+
+export interface Check {
+  readonly id: string;
+  readonly title: string;
+  readonly law: string;
+  /** null: shows nothing about this layer and data, for the reason in `note`. */
+  readonly passed: boolean | null;
+  readonly error: number | null;
+  readonly tolerance: number;
+  readonly note: string;
+  readonly worst: { readonly role: Role; readonly index: number } | null;
+  readonly counts?: { readonly sampled: number; readonly nonzero: number; readonly skipped: number };
+}
+
+const OWN_TOLERANCE = 1e-5;
+export const ADJOINT_TOLERANCE = { float64: 1e-12, float32: 1e-5 } as const;
+
+function dot(a: Numbers, b: Numbers): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i += 1) sum += a[i] * b[i];
+  return sum;
+}
+
+const norm = (a: Numbers) => Math.sqrt(dot(a, a));
+
+/** The page's own arithmetic, in float64, against each tensor that the service made. */
+export function ownArithmetic(served: Served): Check[] {
+  return MADE.filter((role) => role in served.made).map((role) => {
+    const own = served.layer.compute(role);
+    const theirs = valuesOf(served, role)!;
+    let reach = 0;
+    let error = 0;
+    let at = 0;
+    for (let i = 0; i < own.length; i += 1) {
+      if (Number.isFinite(own[i])) reach = Math.max(reach, Math.abs(own[i]));
+      const off = Object.is(own[i], theirs[i]) || own[i] === theirs[i] ? 0 : Math.abs(own[i] - theirs[i]);
+      if (!(off <= error)) [error, at] = [Number.isNaN(off) ? Infinity : off, i];
+    }
+    const relative = error === 0 ? 0 : error / (reach || 1);
+    return {
+      id: `own-${role}`, title: `${NAMES[role]}, cell by cell`,
+      law: "The page works out every cell by itself, in float64, and compares.",
+      passed: relative <= OWN_TOLERANCE, error: relative, tolerance: OWN_TOLERANCE,
+      note: `${own.length.toLocaleString("en")} cells`, worst: relative === 0 ? null : { role, index: at },
+    };
+  });
+}
+
+const NAMES: Record<Made, string> = { y: "Y", dx: "dX", dweight: "dW", dbias: "db" };
+
+/** ⟨dY, Y⟩ = ⟨dX, X⟩ and = ⟨dW, W⟩, without bias and activation, which are not linear. */
+export async function adjoint(client: Client, served: Served, dtype: "float32" | "float64", signal: AbortSignal): Promise<Check[]> {
+  const { spec } = served;
+  const base = { tolerance: ADJOINT_TOLERANCE[dtype], worst: null };
+  const laws: [Role, Role, string][] = [["x", "dx", "⟨dY, Y⟩ = ⟨dX, X⟩"]];
+  if (isConvolution(spec.op)) laws.push(["weight", "dweight", "⟨dY, Y⟩ = ⟨dW, W⟩"]);
+  const id = (role: Role) => `adjoint-${role}-${dtype}`;
+  if (spec.op === "activation") {
+    return laws.map(([role, , law]) => ({
+      ...base, id: id(role), title: `Adjoint law, ${dtype}`, law, passed: null, error: null,
+      note: "An activation alone is not linear; the finite differences below test it.",
+    }));
+  }
+  const linear = { ...spec, bias: false, config: isConvolution(spec.op) ? { ...spec.config, activation: null, grad_reduction: "sum" } : spec.config };
+  const answer = await ask(client, linear, served, dtype, signal);
+  const left = dot(served.given.dy!, answer.y!);
+  const reach = norm(served.given.dy!) * norm(answer.y!) || 1;
+  const without = [spec.bias && "bias", isConvolution(spec.op) && spec.config.activation && "activation"].filter(Boolean);
+  return laws.map(([given, made, law]) => {
+    const error = Math.abs(left - dot(answer[made]!, served.given[given]!)) / reach;
+    return {
+      ...base, id: id(given), title: `Adjoint law, ${dtype}`, law, error, passed: left === 0 && error === 0 ? null : error <= base.tolerance,
+      note: left === 0 && error === 0
+        ? "Both sides are zero, which proves nothing. Fill X and dY with something else."
+        : `relative to ‖dY‖·‖Y‖${without.length ? `; without ${without.join(" and ")}` : ""}`,
+    };
+  });
+}
+
+export { differences };
+
+/** Every check of the layer, as each becomes known. */
+export async function verify(
+  client: Client, served: Served, signal: AbortSignal, seed: number, found: (check: Check) => void,
+): Promise<void> {
+  ownArithmetic(served).forEach(found);
+  for (const dtype of ["float64", "float32"] as const) {
+    for (const check of await adjoint(client, served, dtype, signal)) found(check);
+  }
+  for (const role of ["x", "weight", "bias"] as const) {
+    if (served.given[role] && size(served.shapes[role]) > 0) {
+      found(await differences(client, served, role, signal, seed));
+    }
+  }
+}

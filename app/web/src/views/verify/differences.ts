@@ -1,0 +1,138 @@
+/**
+ * Finite differences: (L(v + h) − L(v − h)) / 2h against the service's gradient, for L = ⟨dY, Y⟩, in
+ * float64. A linear layer has no error of its own at any h, so h is large; others take a small one.
+ */
+
+import type { Client } from "../../client";
+import { uniform } from "../../data/rng";
+import type { Layer, Role } from "../../math/layer";
+import { size } from "../../math/shape";
+import type { Served } from "../../state/served";
+import { isConvolution } from "../../state/spec";
+import { ask, forward, type Numbers } from "./ask";
+import type { Check } from "./checks";
+
+const MOST_X = 24;
+const MOST_PARAMETERS = 8;
+const GRADIENT = { x: "dx", weight: "dweight", bias: "dbias" } as const;
+const NAMES = { x: "dX", weight: "dW", bias: "db" } as const;
+
+interface Method {
+  readonly h: number;
+  readonly tolerance: number;
+}
+
+/** Piecewise linear layers are as good as linear ones away from their kinks. */
+function method(served: Served): Method {
+  const { op, config } = served.spec;
+  const smooth = op === "lp_pool" || op === "activation" || (isConvolution(op) && config.activation);
+  return smooth ? { h: 1e-5, tolerance: 1e-6 } : { h: 1e-2, tolerance: 1e-9 };
+}
+
+/** Distinct coordinates, in an order that the seed decides. */
+export function sample(count: number, most: number, seed: number): number[] {
+  const next = uniform(seed);
+  const order = Array.from({ length: count }, (_, i) => i);
+  for (let i = 0; i < Math.min(most, count); i += 1) {
+    const j = i + Math.floor(next() * (count - i));
+    [order[i], order[j]] = [order[j], order[i]];
+  }
+  return order.slice(0, most);
+}
+
+/** Half of the coordinates are drawn where the gradient is not zero: elsewhere there is little to get wrong. */
+function draw(gradient: Numbers, most: number, seed: number): number[] {
+  const live = Array.from(gradient, (value, index) => (value === 0 ? -1 : index)).filter((index) => index >= 0);
+  const first = sample(live.length, Math.ceil(most / 2), seed).map((at) => live[at]);
+  const others = sample(gradient.length, most, seed + 1).filter((index) => !first.includes(index));
+  return [...first, ...others].slice(0, Math.min(most, gradient.length));
+}
+
+/** Whether moving x by h could change which input is a window's maximum. */
+function nearTie(layer: Layer, x: Numbers, index: number, h: number): boolean {
+  for (const term of layer.explain("x", index).terms) {
+    const y = term.into!.index;
+    const window = layer.explain("y", y).terms.map((one) => one.parts[0].index);
+    const best = Math.max(...window.filter((one) => one !== index).map((one) => x[one]));
+    if (Math.abs(x[index] - best) <= 2 * h) return true;
+  }
+  return false;
+}
+
+/** Whether an input of an activation is so near to zero that a step crosses its kink. */
+const KINKED = new Set(["relu", "leaky_relu", "elu", "selu", "hard_sigmoid"]);
+
+function skips(served: Served, role: "x" | "weight" | "bias", index: number, h: number): boolean {
+  const { op, config } = served.spec;
+  const { x } = served.given;
+  if (role === "x" && op.includes("max") && !op.includes("unpool")) return nearTie(served.layer, x!, index, h);
+  if (op === "lp_pool") return Math.abs(x![index]) <= 2 * h;
+  if (op === "activation" && KINKED.has(String(config.name))) return Math.abs(x![index]) <= 2 * h;
+  const name = isConvolution(op) ? ((config.activation as { name?: string } | null)?.name ?? config.activation) : null;
+  if (typeof name !== "string" || !KINKED.has(name)) return false;
+  const { lit } = served.layer.explain(role, index);
+  return [...lit.y].some((y) => Math.abs(served.layer.explain("y", y).total) <= 1e-3);
+}
+
+/** L at every changed copy: copies of x travel as samples of one request, others one by one. */
+async function losses(client: Client, served: Served, role: "x" | "weight" | "bias", changes: [number, number][], signal: AbortSignal): Promise<number[]> {
+  const { spec, shapes, given } = served;
+  const dy = given.dy!;
+  const changed = (index: number, by: number) => {
+    const copy = Float64Array.from(given[role]!);
+    copy[index] += by;
+    return copy;
+  };
+  const loss = (y: Numbers, from: number) => {
+    let sum = 0;
+    for (let i = 0; i < dy.length; i += 1) sum += dy[i] * y[from + i];
+    return sum;
+  };
+  if (role === "x") {
+    const many = { ...spec, samples: spec.samples * changes.length };
+    const cells = size(shapes.x);
+    const stacked = new Float64Array(cells * changes.length);
+    changes.forEach(([index, by], at) => stacked.set(changed(index, by), at * cells));
+    const tall = (shape: readonly number[]) => [shape[0] * changes.length, ...shape.slice(1)];
+    const indices = given.indices && Float64Array.from({ length: stacked.length }, (_, i) => given.indices![i % cells]);
+    const y = await forward(client, many, { ...shapes, x: tall(shapes.x), ...(indices ? { indices: tall(shapes.x) } : {}) },
+      { ...given, x: stacked, ...(indices ? { indices } : {}) }, signal);
+    return changes.map((_, at) => loss(y, at * dy.length));
+  }
+  const found: number[] = [];
+  for (const [index, by] of changes) {
+    found.push(loss(await forward(client, spec, shapes, { ...given, [role]: changed(index, by) }, signal), 0));
+  }
+  return found;
+}
+
+export async function differences(
+  client: Client, served: Served, role: "x" | "weight" | "bias", signal: AbortSignal, seed: number,
+): Promise<Check> {
+  const { h, tolerance } = method(served);
+  const gradient = (await ask(client, served.spec, served, "float64", signal))[GRADIENT[role]]!;
+  const share = role !== "x" && served.spec.config.grad_reduction === "mean" ? served.spec.samples : 1;
+  const chosen = draw(gradient, role === "x" ? MOST_X : MOST_PARAMETERS, seed);
+  const kept = chosen.filter((index) => !skips(served, role, index, h));
+  const changes = kept.flatMap((index): [number, number][] => [[index, h], [index, -h]]);
+  const values = changes.length > 0 ? await losses(client, served, role, changes, signal) : [];
+  const reach = Math.max(...Array.from(gradient, Math.abs), 1e-300);
+  let error = 0;
+  let worst = -1;
+  kept.forEach((index, at) => {
+    const slope = (values[2 * at] - values[2 * at + 1]) / (2 * h) / share;
+    const off = Math.abs(slope - gradient[index]) / reach;
+    if (!(off <= error)) [error, worst] = [Number.isNaN(off) ? Infinity : off, index];
+  });
+  const nonzero = kept.filter((index) => gradient[index] !== 0).length;
+  const skipped = chosen.length - kept.length;
+  const made: Role = GRADIENT[role];
+  return {
+    id: `differences-${role}`, title: `Finite differences of ${NAMES[role]}`,
+    law: `Move one ${role === "x" ? "input" : role} by ±${h} and see how ⟨dY, Y⟩ changes.`,
+    passed: error > tolerance ? false : nonzero > 0 ? true : null, error: kept.length > 0 ? error : null, tolerance,
+    note: nonzero > 0 ? "" : "No gradient among them differs from zero, so this shows nothing. Try other contents or another seed.",
+    worst: worst < 0 ? null : { role: made, index: worst },
+    counts: { sampled: kept.length, nonzero, skipped },
+  };
+}
