@@ -1,0 +1,60 @@
+"""The generated layers again with blocks of a few numbers, so that every seam between blocks shows.
+
+Real blocks hold a small layer whole. Here tiles, channel chunks and sample groups are cut as finely
+as they go, long windows begin at three taps, and the threads share every block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import engine
+from engine import execute, threads
+from engine.kernels import activations, correlation, pooling, windows
+from engine.operations import max_unpool
+from tests.engine import laws
+from tests.engine.compare import assert_close
+from tests.engine.strategies import LAYERS
+
+SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(params=[128, 1024], ids=["128 bytes", "1024 bytes"], autouse=True)
+def _small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
+    part: int = request.param
+    before = threads.get_threads()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (threads, correlation):
+            patch.setattr(module, "PART_BYTES", part)
+        for module in (pooling, max_unpool, activations):
+            patch.setattr(module, "BLOCK", part // 16)
+        patch.setattr(windows, "LONG", 2)
+        patch.setattr(threads, "SMALL_FLOPS", 0)
+        engine.set_threads(3)
+        execute._prepared.cache_clear()
+        yield
+    engine.set_threads(before)
+    execute._prepared.cache_clear()
+
+
+@pytest.mark.parametrize("operation", sorted(LAYERS))
+@SETTINGS
+@given(data=st.data())
+def test_matches_the_reference(operation: str, data: st.DataObject) -> None:
+    layer = data.draw(LAYERS[operation])
+    forward, gradients = layer.expected()
+    tensors = layer.given()
+    got = engine.forward(operation, layer.config, **tensors)
+    assert_close(got, forward, about=layer)
+    assert_close(laws.backward(layer, tensors, layer.dy(got["y"])), gradients, about=layer)
+
+
+@pytest.mark.parametrize("operation", sorted(LAYERS))
+@SETTINGS
+@given(data=st.data(), rows=st.lists(st.integers(0, 3), min_size=2, max_size=4))
+def test_batched_as_alone(operation: str, rows: list[int], data: st.DataObject) -> None:
+    laws.batched_as_alone(data.draw(LAYERS[operation]), rows)

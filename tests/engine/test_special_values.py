@@ -1,0 +1,173 @@
+"""NaN, infinities, extreme sizes of numbers, and the dtypes that are converted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine
+from tests.engine import reference
+from tests.engine.compare import assert_close, assert_same_bytes
+from tests.engine.values import numbers
+
+NAN, INF = np.nan, np.inf
+
+
+def max_pool(x: list[float], **config: Any) -> tuple[list[float], list[int], list[float]]:
+    """y, indices and dx (for dy of ones) of one signal, windows of 3 by default."""
+    array = np.array(x, np.float64).reshape(1, 1, -1)
+    config = {"kernel": 3, "return_indices": True} | config
+    got = engine.forward("max_pool", config, x=array)
+    dx = engine.backward("max_pool", config, x=array, dy=np.ones(got["y"].shape))["dx"]
+    return got["y"].ravel().tolist(), got["indices"].ravel().tolist(), dx.ravel().tolist()
+
+
+def test_nan_wins_and_the_first_of_several_has_the_gradient() -> None:
+    y, indices, dx = max_pool([1, NAN, 5, NAN, 2, NAN])
+    assert np.isnan(y).all()
+    assert indices == [1, 3]
+    assert dx == [0, 1, 0, 1, 0, 0]
+    assert max_pool([1, NAN, 5, 7, INF, 2], ties="all")[2] == [0, 1, 0, 0, 1, 0]
+
+
+def test_a_window_of_minus_infinity_still_has_an_index() -> None:
+    assert max_pool([-INF, -INF, -INF, 0, -INF, -INF]) == ([-INF, 0], [0, 3], [1, 0, 0, 1, 0, 0])
+
+
+def test_a_window_over_padding_alone() -> None:
+    config: dict[str, Any] = {"kernel": 1, "padding": 1}
+    assert max_pool([3, -4], **config) == ([-INF, 3, -4, -INF], [-1, 0, 1, -1], [1, 1])
+    assert max_pool([3, -4], **config, ties="all")[2] == [1, 1]
+    assert max_pool([3, -4], **config, pad_value="zero") == ([0, 3, -4, 0], [-1, 0, 1, -1], [1, 1])
+
+
+def test_a_zero_of_the_padding_competes() -> None:
+    config: dict[str, Any] = {"kernel": 2, "stride": 2, "padding": [[1, 1]], "pad_value": "zero"}
+    assert max_pool([-1, 4, 0, 0], **config) == ([0, 4, 0], [-1, 1, 3], [0, 1, 0, 1])
+    assert max_pool([0, 4, 0, -2], **config) == ([0, 4, 0], [-1, 1, -1], [0, 1, 0, 0])
+    assert max_pool([0, 4, 4, 0], **config, ties="all")[2] == [1, 1, 1, 1]
+
+
+def test_equal_zeros_of_both_signs_are_ties() -> None:
+    assert max_pool([-0.0, 0.0, -1.0])[1:] == ([0], [1, 0, 0])
+    assert max_pool([-0.0, 0.0, -1.0], ties="all")[2] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("operation", ["avg_pool", "adaptive_avg_pool", "max_pool", "lp_pool"])
+@pytest.mark.parametrize("special", [NAN, INF, -INF])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:tests.engine.reference")
+def test_specials_stay_in_their_windows(operation: str, special: float) -> None:
+    """What one window contains changes no other, in every dimension of a channels-last image."""
+    config: dict[str, Any] = {"kernel": 3, "stride": 2, "padding": 1, "layout": "NHWC"}
+    if operation.startswith("adaptive"):
+        config = {"output_size": 4, "layout": "NHWC"}
+    x = numbers(1, (2, 9, 9, 3))
+    clean = engine.forward(operation, config, x=x)["y"]
+    x[1, 4, 5, 2] = special
+    y = engine.forward(operation, config, x=x)["y"]
+    assert_close({"y": y}, {"y": reference.forward(operation, config, x=x)["y"]})
+    touched = ~np.isclose(y, clean)
+    assert touched.any() or (operation, special) == ("max_pool", -INF)
+    assert touched.sum() <= 4
+    assert not touched[0].any()
+    assert not touched[..., :2].any()
+
+
+@pytest.mark.parametrize("special", [NAN, INF])
+@pytest.mark.parametrize("operation", ["conv", "conv_transpose"])
+@pytest.mark.parametrize("channels", [2, 64])
+def test_a_bad_number_stays_in_its_windows(operation: str, channels: int, special: float) -> None:
+    """No algorithm behind `auto` may mix outputs that share no input."""
+    x, w = numbers(2, (2, channels, 20, 20)), numbers(3, (channels, channels, 3, 3)) + 1 / 7
+    clean = engine.forward(operation, {"padding": 1}, x=x, weight=w)["y"]
+    x[1, 1, 9, 9] = special
+    y = engine.forward(operation, {"padding": 1}, x=x, weight=w)["y"]
+    near = np.zeros(y.shape, bool)
+    near[1, :, 8:11, 8:11] = True
+    assert not np.isfinite(y[near]).any()
+    assert y[~near].tobytes() == clean[~near].tobytes()
+
+
+@pytest.mark.parametrize("name", sorted(reference.ACTIVATIONS))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_activations_at_extremes(name: str, dtype: str) -> None:
+    """NaN stays NaN; large numbers of both signs give their limits without a warning."""
+    far = 700.0 if dtype == "float64" else 80.0
+    x = np.array([NAN, far, -far, 30, -30, 1e-8, -1e-8, 0], dtype).reshape(1, 1, -1)
+    config = {"name": name}
+    y = engine.forward("activation", config, x=x)["y"]
+    dx = engine.backward("activation", config, x=x, dy=np.ones_like(x))["dx"]
+    assert np.isnan(y[..., 0])
+    want = reference.forward("activation", config, x=x[..., 1:])["y"]
+    exact = {"rtol": 1e-12} if dtype == "float64" else {"rtol": 1e-5, "atol": 1e-40}
+    np.testing.assert_allclose(y[..., 1:], want, **exact)
+    slope = reference.backward("activation", config, x=x[..., 1:-1], dy=np.ones((1, 1, 6)))["dx"]
+    tolerance = (
+        {"rtol": 1e-9, "atol": 1e-12} if dtype == "float64" else {"rtol": 1e-4, "atol": 1e-7}
+    )
+    np.testing.assert_allclose(dx[..., 1:-1], slope, **tolerance)
+    assert name != "relu" or dx[..., -1] == 0
+
+
+@pytest.mark.parametrize("infinite", [INF, -INF])
+@pytest.mark.parametrize("name", ["gelu", "silu", "elu", "softplus", "tanh", "sigmoid", "selu"])
+def test_activations_at_infinity(name: str, infinite: float) -> None:
+    x = np.full((1, 1, 1), infinite)
+    y = engine.forward("activation", {"name": name}, x=x)["y"].item()
+    limits = {"tanh": (1, -1), "sigmoid": (1, 0), "elu": (INF, -1), "softplus": (INF, 0)}
+    limits["selu"] = (INF, -1.0507009873554805 * 1.6732632423543772)
+    if name in limits:
+        assert y == pytest.approx(limits[name][infinite < 0])
+    else:
+        assert y == INF if infinite > 0 else (np.isnan(y) or y == 0)
+
+
+@pytest.mark.parametrize("p", [2.0, 20.0])
+def test_lp_pool_of_large_and_small_numbers(p: float) -> None:
+    """Powers far apart do not disturb each other's windows."""
+    x = np.array([3e3, -4e3, 2e-3, 1e-3]).reshape(1, 1, 4)
+    config = {"kernel": 2, "p": p}
+    got = engine.forward("lp_pool", config, x=x)
+    got |= engine.backward("lp_pool", config, x=x, dy=np.ones((1, 1, 2)))
+    big, small = (1 + 0.75**p) ** (1 / p) * 4e3, (1 + 0.5**p) ** (1 / p) * 2e-3
+    np.testing.assert_allclose(got["y"].ravel(), [big, small], rtol=1e-12)
+
+
+def test_lp_pool_of_zeros_has_no_gradient() -> None:
+    for p in (0.5, 1, 2, 3.5):
+        x = np.zeros((1, 1, 4))
+        got = engine.backward("lp_pool", {"kernel": 2, "p": p}, ["y", "dx"], x=x, dy=x[..., :2] + 1)
+        assert_close(got, {"y": np.zeros((1, 1, 2)), "dx": x})
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+def test_integers_are_computed_as_float32(dtype: str) -> None:
+    x = (numbers(4, (2, 2, 6, 6), "ties") + 2).astype(dtype)
+    w = numbers(5, (3, 2, 3, 3), dtype="float32")
+    got = engine.forward("conv", x=x, weight=w)
+    assert_same_bytes(got, engine.forward("conv", x=x.astype(np.float32), weight=w))
+    pooled = engine.forward("max_pool", {"kernel": 2, "return_indices": True}, x=x)
+    assert pooled["y"].dtype == np.float32
+    assert pooled["indices"].dtype == np.int64
+
+
+def test_float16_is_rounded_once() -> None:
+    """A sum that float16 could not carry is exact in float32 and rounded at the end."""
+    x, w = np.full((1, 4096, 1), 0.5, np.float16), np.ones((1, 4096, 1), np.float16)
+    w[0, 0] = 1 / 1024
+    y = engine.forward("conv", x=x, weight=w)["y"]
+    assert y.dtype == np.float16
+    assert y.item() == np.float16(4095 / 2 + 1 / 2048)
+    over = engine.forward("conv", x=x * np.float16(64), weight=w)["y"]
+    assert over.item() == INF
+
+
+@pytest.mark.parametrize("order", [">f4", ">f8"])
+def test_other_byte_orders_are_read(order: str) -> None:
+    x, w = numbers(6, (1, 2, 5)), numbers(7, (2, 2, 3))
+    got = engine.forward("conv", x=x.astype(order), weight=w.astype(order))["y"]
+    assert got.dtype == order.replace(">", "=")
+    want = engine.forward("conv", x=x.astype(order[1:]), weight=w.astype(order[1:]))["y"]
+    assert got.tobytes() == want.tobytes()
