@@ -2,6 +2,7 @@ import "./styles/index.css";
 import { Client } from "./client";
 import { h } from "./core/dom";
 import { effect } from "./core/signal";
+import { exportMenu } from "./export/menu";
 import { keyboard } from "./keyboard";
 import { header, noticeBar, troubleBar } from "./shell";
 import { apply, followAddress, linkOf } from "./state/address";
@@ -10,22 +11,21 @@ import { followTheme } from "./state/theme";
 import { start } from "./state/spec";
 import { readHash } from "./state/url";
 import { traceView } from "./views/trace";
-import type { Stage } from "./views/trace/stage";
+import { checkerboardView } from "./views/checkerboard";
+import { imageView } from "./views/image";
+import { requestView } from "./views/request";
 import { verifyView } from "./views/verify";
 
 followTheme();
 const client = new Client(new URL(".", document.baseURI).href);
 const app = new App(client);
-let trace: Stage | null = null;
 
 const VIEWS: Record<View, () => HTMLElement> = {
-  trace: () => traceView(app, (stage) => {
-    trace = stage;
-  }),
+  trace: () => traceView(app),
   verify: () => verifyView(app),
-  checkerboard: () => h("div"),
-  request: () => h("div"),
-  image: () => h("div"),
+  checkerboard: () => checkerboardView(app),
+  request: () => requestView(app),
+  image: () => imageView(app),
 };
 
 async function share(): Promise<void> {
@@ -64,7 +64,7 @@ function fallBack(): void {
 function mount(): void {
   const main = h("main", { id: "view", role: "tabpanel", "aria-labelledby": () => `tab-${app.view()}` }, () => VIEWS[app.view()]());
   document.body.replaceChildren(h("div", { class: "page", "data-stale": () => (app.session.stale() ? "1" : "0") },
-    header(app, { share: () => void share(), exports: () => null }), noticeBar(app), troubleBar(app), main));
+    header(app, { share: () => void share(), exports: () => exportMenu(app) }), noticeBar(app), troubleBar(app), main));
 }
 
 apply(app, readHash(location.hash));
@@ -73,4 +73,3 @@ mount();
 keyboard(app);
 followAddress(app);
 void loadCatalogue();
-void trace;

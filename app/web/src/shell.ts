@@ -75,7 +75,7 @@ export function troubleBar(app: App): HTMLElement {
     const timer = setInterval(() => now.set(Date.now()), 500);
     return () => clearInterval(timer);
   });
-  const online = () => session.trouble() && session.retry();
+  const online = () => session.trouble() && session.tryNow();
   addEventListener("online", online);
   onCleanup(() => removeEventListener("online", online));
   return h("div", { role: "status" }, () => {
@@ -88,7 +88,7 @@ export function troubleBar(app: App): HTMLElement {
       trouble.kind === "offline" ? "Check that it runs and that you are online." : trouble.message,
       session.served() ? " What you see is its last answer." : "",
       wait !== null ? ` The page asks again ${wait > 0 ? `in ${wait} s` : "now"}. ` : " ",
-      h("button", { type: "button", class: "link", onClick: () => session.retry() }, "Try now"));
+      h("button", { type: "button", class: "link", onClick: () => session.tryNow() }, "Try now"));
   });
 }
 

@@ -1,20 +1,23 @@
 /**
  * Colour maps, interpolated in OKLab so that equal steps of value look like equal steps of colour.
  * Diverging: blue below zero, orange above, paper at zero, for eyes of every kind. Sequential: paper to ink.
+ * Grey: as pictures are, whatever the theme.
  */
 
 type Triple = readonly [number, number, number];
 
-export type MapName = "diverging" | "sequential";
+export type MapName = "diverging" | "sequential" | "grey";
 
 const STOPS: Record<"light" | "dark", Record<MapName, readonly string[]>> = {
   light: {
     diverging: ["#0b3c7d", "#2f74bf", "#8fb9e3", "#f7f6f3", "#f2b478", "#d2691e", "#7d2f06"],
     sequential: ["#f7f6f3", "#cfdcd9", "#8fb5b3", "#4b8488", "#1d4f5b", "#0a2733"],
+    grey: ["#0c0d0f", "#fbfaf8"],
   },
   dark: {
     diverging: ["#b9dcff", "#5fa3ea", "#2b5c98", "#1f2226", "#96501c", "#e58d3f", "#ffdcae"],
     sequential: ["#1f2226", "#25464d", "#327079", "#52a0a3", "#93cbc4", "#e6f7ee"],
+    grey: ["#0c0d0f", "#fbfaf8"],
   },
 };
 
@@ -52,7 +55,7 @@ function toBytes([L, a, b]: Triple): Triple {
 
 export const LEVELS = 256;
 
-/** 257 colours for a diverging map would have a middle; 256 entries are indexed so that zero has one too. */
+/** Levels 0 to 254 are used: an odd number, so that zero is in the middle of a diverging map. */
 export class Table {
   readonly bytes = new Uint8Array(LEVELS * 3);
   readonly css: string[] = [];

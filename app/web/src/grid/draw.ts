@@ -82,6 +82,11 @@ export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme):
   const colours = table(theme.name, plane.scale.map);
   const gap = gapOf(cell);
   const size = fontSize(plane, cell);
+  if (p.raster && gap === 0 && !plane.hidden) {
+    const [x, y] = corner(plane, cell, 0);
+    p.raster(x, y, plane.cols * cell, plane.rows * cell, pixels(plane, theme));
+    if (!plane.unread) return;
+  }
   for (let index = 0; index < plane.rows * plane.cols; index += 1) {
     const [x, y] = corner(plane, cell, index);
     if (plane.hidden?.[index]) {
@@ -90,11 +95,21 @@ export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme):
     }
     const value = plane.values[index];
     const at = level(plane.scale, value);
-    p.rect(x, y, cell - gap, cell - gap, colours.css[at]);
+    if (!p.raster || gap > 0 || plane.hidden) p.rect(x, y, cell - gap, cell - gap, colours.css[at]);
     if (plane.unread?.[index]) hatch(p, x, y, cell - gap, theme);
     if (size > 0) p.text(x + (cell - gap) / 2, y + (cell - gap) / 2, brief(value), colours.ink(at), size);
     if (plane.wins?.[index]) winMarks(p, x, y, cell - gap, plane.wins[index], colours.ink(at));
   }
+}
+
+function pixels(plane: Plane, theme: Theme): ImageData {
+  const image = new ImageData(plane.cols, plane.rows);
+  const { bytes } = table(theme.name, plane.scale.map);
+  for (let i = 0; i < plane.cols * plane.rows; i += 1) {
+    const at = level(plane.scale, plane.values[i]) * 3;
+    image.data.set([bytes[at], bytes[at + 1], bytes[at + 2], 255], i * 4);
+  }
+  return image;
 }
 
 /** One size for the whole plane, so that the longest number fits; 0: none would be readable. */

@@ -16,6 +16,7 @@ export function apply(app: App, linked: Linked): void {
     app.playing.set(false);
     app.step.set(linked.step);
     app.board.set(linked.board);
+    app.image.set(linked.image);
     if (linked.ignored.length > 0) {
       app.notice.set(`This link has settings that are not valid: ${linked.ignored.join(", ")}. The usual ones are used instead.`);
     }

@@ -1,10 +1,12 @@
 /** All that the page remembers while it is open. What a link carries is in `url.ts`. */
 
 import type { Client } from "../client";
+import type { Panel } from "../export/panels";
 import { batch, computed, type Read, signal } from "../core/signal";
 import { edited } from "../data/fill";
 import type { Explanation, Role } from "../math/layer";
 import { flat, plane, type Shape5, unravel } from "../math/shape";
+import { FIRST_IMAGE, type ImageSettings } from "../views/image/settings";
 import { Session } from "./session";
 import { type Editable, isConvolution, type Spec, start } from "./spec";
 
@@ -56,6 +58,11 @@ export class App {
   /** Value that painting sets; null while not painting. */
   readonly brush = signal<number | null>(null);
   readonly board = signal<Board>(FIRST_BOARD);
+  readonly image = signal<ImageSettings>(FIRST_IMAGE);
+  /** What an exported picture of the current view has, row by row. */
+  panels: () => readonly (readonly Panel[])[] = () => [];
+  /** The user's own picture; null: the sample. */
+  readonly picture = signal<Blob | null>(null);
   /** One line for the user about something that was done or could not be. */
   readonly notice = signal<string | null>(null);
   readonly catalogue = signal<Record<string, unknown> | null>(null);

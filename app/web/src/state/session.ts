@@ -36,6 +36,7 @@ export class Session {
   private retries = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private lastField = "";
+  private again: () => void = () => this.retry();
 
   constructor(readonly client: Client, first: Spec) {
     this.draft = signal<Spec>(first);
@@ -59,6 +60,18 @@ export class Session {
 
   retry(): void {
     this.want(this.draft.peek(), this.lastField);
+  }
+
+  /** What failed last, once more and at once. */
+  tryNow(): void {
+    clearTimeout(this.timer);
+    this.again();
+  }
+
+  /** The service has answered. */
+  recovered(): void {
+    this.retries = 0;
+    this.trouble.set(null);
   }
 
   /** Whether the service would plan this layer; false where it refuses. */
@@ -85,10 +98,9 @@ export class Session {
   private async attempt(spec: Spec, field: string, abort: AbortSignal): Promise<void> {
     try {
       const served = await serve(this.client, spec, await this.plan(spec, abort), abort);
-      this.retries = 0;
       batch(() => {
         this.served.set(served);
-        this.trouble.set(null);
+        this.recovered();
         this.stale.set(this.draft.peek() !== spec);
       });
     } catch (error) {
@@ -103,6 +115,11 @@ export class Session {
       this.refused(spec, field, error);
       return;
     }
+    this.report(error, () => this.retry());
+  }
+
+  /** Says what is wrong and asks again by `again`, where time may help. */
+  report(error: ConvokeError, again: () => void): void {
     const offline = error instanceof NetworkError;
     const temporary = offline || (error instanceof ProblemError && error.temporary);
     const asked = error instanceof ProblemError ? error.retryAfter : null;
@@ -113,7 +130,9 @@ export class Session {
       message: error.message,
       retryAt: temporary ? Date.now() + wait * 1000 : null,
     });
-    if (temporary) this.timer = setTimeout(() => this.retry(), wait * 1000);
+    this.again = again;
+    clearTimeout(this.timer);
+    if (temporary) this.timer = setTimeout(again, wait * 1000);
   }
 
   private refused(spec: Spec, field: string, error: ProblemError): void {

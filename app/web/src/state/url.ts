@@ -2,6 +2,7 @@
 
 import { readFill, writeFill } from "../data/fill";
 import type { Role } from "../math/layer";
+import { FIRST_IMAGE, type ImageSettings, readImage, writeImage } from "../views/image/settings";
 import { type App, type Board, type Cell, FIRST_BOARD, FIRST_CELL, FIRST_PICK, type Pick, type View, VIEWS } from "./app";
 import { CAPS, type Config, type Editable, OPERATIONS, type Spec, start } from "./spec";
 
@@ -20,6 +21,7 @@ export interface Linked {
   readonly direction: "forward" | "backward";
   readonly step: number | null;
   readonly board: Board;
+  readonly image: ImageSettings;
   /** What in the link was not valid. */
   readonly ignored: readonly string[];
 }
@@ -27,7 +29,7 @@ export interface Linked {
 export function linkedOf(app: App): Omit<Linked, "ignored"> {
   return {
     view: app.view(), spec: app.session.served()?.spec ?? app.session.draft(), pinned: app.pinned(),
-    pick: app.wish(), direction: app.direction(), step: app.playing() ? null : app.step(), board: app.board(),
+    pick: app.wish(), direction: app.direction(), step: app.playing() ? null : app.step(), board: app.board(), image: app.image(),
   };
 }
 
@@ -56,6 +58,7 @@ export function writeHash(linked: Omit<Linked, "ignored">): string {
   put("way", linked.direction, "backward");
   if (linked.step !== null) out.set("step", String(linked.step));
   put("board", Object.values(board).join("."), Object.values(FIRST_BOARD).join("."));
+  put("image", writeImage(linked.image), writeImage(FIRST_IMAGE));
   return `#${out}`;
 }
 
@@ -148,6 +151,7 @@ export function readHash(hash: string): Linked {
     direction: reader.take("way", "backward" as const, oneOf(["forward", "backward"] as const)),
     step: reader.take<number | null>("step", null, (text) => (DIGITS.test(text) ? Number(text) : undefined)),
     board: reader.take("board", FIRST_BOARD, readBoard),
+    image: reader.take("image", FIRST_IMAGE, readImage),
     ignored: reader.ignored,
   };
 }

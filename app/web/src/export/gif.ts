@@ -1,0 +1,54 @@
+/** The sweep as an animated GIF: one frame for each step. The encoder is fetched when it is first needed. */
+
+import { batch } from "../core/signal";
+import { theme } from "../state/theme";
+import type { App } from "../state/app";
+import { toCanvas } from "./picture";
+
+const MOST_FRAMES = 400;
+const WIDEST = 900;
+const LAST_MS = 1600;
+
+/** Steps to draw: all, or evenly spaced ones where there are too many; the last is always there. */
+export function stepsOf(total: number): number[] {
+  const every = Math.ceil(total / MOST_FRAMES);
+  const steps: number[] = [];
+  for (let step = 1; step <= total; step += every) steps.push(step);
+  if (steps.at(-1) !== total) steps.push(total);
+  return steps;
+}
+
+export async function sweepGif(app: App): Promise<Blob> {
+  const { GIFEncoder, applyPalette, quantize } = await import("gifenc");
+  const before = app.step();
+  const steps = stepsOf(app.steps());
+  const delay = Math.max(40, Math.min(400, 12_000 / steps.length));
+  const encoder = GIFEncoder();
+  batch(() => {
+    app.playing.set(false);
+    app.hover.set(null);
+  });
+  try {
+    for (const [at, step] of steps.entries()) {
+      app.step.set(step);
+      const { data, width, height } = frame(app);
+      const palette = quantize(data, 256);
+      encoder.writeFrame(applyPalette(data, palette), width, height, {
+        palette, delay: at === steps.length - 1 ? LAST_MS : delay, repeat: 0,
+      });
+      // Lets the page answer, and the user see how far it is.
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+  } finally {
+    app.step.set(before);
+  }
+  encoder.finish();
+  return new Blob([encoder.bytes().slice()], { type: "image/gif" });
+}
+
+function frame(app: App): ImageData {
+  const rows = app.panels();
+  let canvas = toCanvas(rows, theme(), 1);
+  if (canvas.width > WIDEST) canvas = toCanvas(rows, theme(), WIDEST / canvas.width);
+  return canvas.getContext("2d")!.getImageData(0, 0, canvas.width, canvas.height);
+}

@@ -1,0 +1,157 @@
+/** Image: the user's picture through one layer and back, and the gradient of any unit at the input. */
+
+import { type Child, h } from "../../core/dom";
+import { computed, effect, type Read, signal } from "../../core/signal";
+import type { App } from "../../state/app";
+import { resource } from "../../state/resource";
+import { filterRow, settingsRow } from "./controls";
+import { closeUp } from "./closeup";
+import { type Panel, shows } from "../../export/panels";
+import { NO_LIGHT, NO_RING } from "../../grid/draw";
+import { figure, mapView, rangeOf, type Tone, toneScale, widthOf } from "./maps";
+import { inside, type Maps, pass, type Passed, trace, type Traced } from "./pipeline";
+import { FILTER_LABELS, type ImageSettings, type Unit } from "./settings";
+import { fromBlob, type Grey, pictureIn, sample } from "./source";
+
+export function imageView(app: App): HTMLElement {
+  const settings = app.image;
+  const put = (change: Partial<ImageSettings>) => settings.update((now) => ({ ...now, ...change }));
+  const own = app.picture;
+  const grey = signal<Grey | null>(null);
+  effect(() => {
+    const { size } = settings();
+    const blob = own();
+    if (!blob) {
+      grey.set(sample(size));
+      return;
+    }
+    fromBlob(blob, size).then((picture) => grey.set(picture), () => {
+      app.notice.set("This file is not a picture that the browser can read.");
+      own.set(null);
+    });
+  });
+  // A change of the unit alone asks for its gradient only, not for the maps again.
+  const layer = computed(() => JSON.stringify({ ...settings(), unit: null }));
+  const ready = computed(() => {
+    const image = grey();
+    layer();
+    return image && image.size === settings().size ? { settings: JSON.parse(layer()) as ImageSettings, image } : null;
+  });
+  const passed = resource(app, ready, (asked, abort) => pass(app.client, asked.settings, asked.image, abort));
+  const unitAsked = computed(() => {
+    const now = passed.value();
+    const { unit } = settings();
+    return now && unit ? { now, unit: inside(unit, now) } : null;
+  });
+  const traced = resource(app, unitAsked, ({ now, unit }, abort) => trace(app.client, now, unit, abort));
+  const shownTrace = () => (settings().unit ? traced.value() : null);
+  const element = h("article", { class: "page-body image-view" },
+    h("header", { class: "page-head" },
+      h("h2", null, "A picture through one layer, and back"),
+      h("p", null, "Convolved, pooled, unpooled, and rebuilt by the transposed convolution with the same weights. Choose any unit of a map to see its gradient at the input: what the unit looks for, placed where it looks.")),
+    sourceRow(own), settingsRow(settings, put), filterRow(settings, put),
+    () => (passed.value() ? body(passed.value as Read<Passed>, shownTrace, put, settings) : h("p", { class: "hint" }, "…")));
+  accept(element, own);
+  shows(app, () => exportRows(passed.value(), shownTrace()));
+  return element;
+}
+
+function sourceRow(own: { (): Blob | null; set(blob: Blob | null): void }): HTMLElement {
+  const field = h("input", { type: "file", accept: "image/*", class: "visually-hidden", tabindex: -1, "aria-label": "A picture of your own" });
+  field.addEventListener("change", () => {
+    own.set(field.files?.[0] ?? null);
+    field.value = "";
+  });
+  return h("div", { class: "verify-controls source" },
+    h("button", { type: "button", class: "action", onClick: () => field.click() }, "Choose a picture"), field,
+    () => own() && h("button", { type: "button", class: "action", onClick: () => own.set(null) }, "Use the sample"),
+    h("span", { class: "hint" }, () => (own() ? "Your picture is not part of the link; it goes to this service only." : "Or drop one here, or paste it.")));
+}
+
+function accept(element: HTMLElement, own: { set(blob: Blob | null): void }): void {
+  const take = (event: Event, items: DataTransfer | null) => {
+    const file = pictureIn(items);
+    if (!file) return;
+    event.preventDefault();
+    own.set(file);
+  };
+  element.addEventListener("dragover", (event) => event.preventDefault());
+  element.addEventListener("drop", (event) => take(event, event.dataTransfer));
+  const paste = (event: ClipboardEvent) => take(event, event.clipboardData);
+  document.addEventListener("paste", paste);
+  effect(() => () => document.removeEventListener("paste", paste));
+}
+
+function body(passed: Read<Passed>, traced: Read<Traced | null>, put: (change: Partial<ImageSettings>) => void, settings: Read<ImageSettings>): Child {
+  const top = h("div", { class: "image-top" });
+  const width = widthOf(top, 900);
+  const third = () => Math.min(300, Math.floor((width() - 2 * 28) / (width() < 620 ? 1 : 3)));
+  const one = (id: string, label: string, maps: Read<Maps>, tone: Tone) =>
+    mapView({ id, label, maps, channel: 0, tone, width: third, chosen: () => -1 });
+  const flat = (of: Grey, values: Float32Array): Maps => ({ channels: 1, rows: of.size, cols: of.size, values });
+  const picture = () => flat(passed().image, passed().image.values);
+  const gradient = () => flat(passed().image, traced()?.dx ?? new Float32Array(passed().image.values.length));
+  top.append(
+    figure("Picture", "x", one("picture", "The picture", picture, "picture"), rangeOf(picture, "picture")),
+    figure("Rebuilt", "by unpooling and transposed convolution", one("rebuilt", "The rebuilt picture", () => passed().rebuilt, "signed"), rangeOf(() => passed().rebuilt, "signed")),
+    figure("Gradient", "of the chosen unit at the input", one("gradient", "The gradient at the input", gradient, "signed"), rangeOf(gradient, "signed")));
+  const key = computed(() => passed().feature.channels);
+  return [
+    top,
+    () => closeUp(passed(), traced()),
+    () => (key(), stack("feature", "Feature maps", passed, put, settings)),
+    () => (key(), stack("pooled", "Pooled", passed, put, settings)),
+  ];
+}
+
+/** What an exported picture has: the same as the page, row by row. */
+function exportRows(passed: Passed | null, traced: Traced | null): Panel[][] {
+  if (!passed) return [];
+  const { size } = passed.image;
+  const panel = (title: string, maps: Maps, channel: number, tone: Tone, cell: number): Panel => {
+    const { rows, cols, values } = maps;
+    const base = channel * rows * cols;
+    const part = values.subarray(base, base + rows * cols);
+    return { title, cell, light: NO_LIGHT, plane: { rows, cols, values: part, scale: toneScale(values, tone), ring: NO_RING } };
+  };
+  const flat = (values: Float32Array): Maps => ({ channels: 1, rows: size, cols: size, values });
+  const cell = 192 / size;
+  const row = (maps: Maps) => passed.settings.filters.map((filter, channel) =>
+    panel(FILTER_LABELS[filter], maps, channel, "plain", (cell * size * 0.75) / maps.cols));
+  return [
+    [
+      panel("Picture", flat(passed.image.values), 0, "picture", cell), panel("Rebuilt", passed.rebuilt, 0, "signed", cell),
+      ...(traced ? [panel("Gradient", flat(traced.dx), 0, "signed", cell)] : []),
+    ],
+    row(passed.feature), row(passed.pooled),
+  ];
+}
+
+function stack(stage: "feature" | "pooled", title: string, passed: Read<Passed>, put: (change: Partial<ImageSettings>) => void, settings: Read<ImageSettings>): HTMLElement {
+  const row = h("div", { class: "map-row" });
+  const width = widthOf(row, 900);
+  const maps = () => passed()[stage];
+  const count = maps().channels;
+  const each = () => {
+    const columns = Math.min(Math.max(count, 3), width() < 480 ? 2 : width() < 760 ? 3 : 5);
+    return Math.min(220, Math.floor((width() - (columns - 1) * 16) / columns));
+  };
+  for (let channel = 0; channel < count; channel += 1) {
+    const name = () => FILTER_LABELS[passed().settings.filters[channel]] ?? "";
+    const chosen = () => {
+      const { unit } = settings();
+      if (!unit || unit.stage !== stage) return -1;
+      const now = inside(unit, passed());
+      return now.channel === channel ? now.row * maps().cols + now.col : -1;
+    };
+    const select = (index: number) => {
+      const unit: Unit = { stage, channel, row: Math.floor(index / maps().cols), col: index % maps().cols };
+      put({ unit });
+    };
+    row.append(h("figure", { class: "map-figure small" },
+      mapView({ id: stage, label: `${title}: ${name()}`, maps, channel, tone: "plain", width: each, chosen, onSelect: select }),
+      h("figcaption", null, h("span", null, name))));
+  }
+  return h("section", { class: "map-section" },
+    h("div", { class: "map-head" }, h("h3", null, title), h("span", { class: "hint" }, () => `${maps().channels} × ${maps().rows} × ${maps().cols}`), rangeOf(maps, "plain")), row);
+}
