@@ -13,6 +13,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUNTIME := .venv/runtime.stamp
 DEVELOPMENT := .venv/development.stamp
+BENCHMARK := .venv/benchmark.stamp
 
 WEB := app/web
 NODE_MODULES := $(WEB)/node_modules/.package-lock.json
@@ -30,7 +31,7 @@ process.exit(require("node:fs").existsSync(chromium.executablePath()) ? 0 : 1);
 endef
 export PLAYWRIGHT_HAS_BROWSER
 
-.PHONY: help serve page no-page test check test-page test-python format docs lock example-photo example-digits clean
+.PHONY: help serve page no-page test check test-page test-python format docs lock bench bench-service example-photo example-digits clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -83,6 +84,14 @@ lock: $(DEVELOPMENT) ## write requirements/*.txt anew from pyproject.toml (ARGS=
 		-c requirements/base.txt -o requirements/dev.txt
 	$(LOCK) $(ARGS) pyproject.toml --extra dev --extra bench -c requirements/dev.txt -o requirements/bench.txt
 
+bench: $(BENCHMARK) ## the kernels against PyTorch, naive NumPy and this machine's limits (ARGS=--short)
+	@mkdir -p docs/benchmarks
+	$(BIN)/python -m benchmarks.kernels --json docs/benchmarks/kernels.json \
+		--markdown docs/benchmarks/kernels.md --plot docs/benchmarks/kernels.png $(ARGS)
+
+bench-service: $(DEVELOPMENT) ## the service under load, against an echo and the simplest server (ARGS=--short)
+	$(BIN)/python -m benchmarks.service $(ARGS)
+
 example-photo: $(DEVELOPMENT) ## a photograph through the layers of a running service -> docs/photo.png (URL=...)
 	$(BIN)/python examples/photo.py --url $(URL) --output docs/photo.png
 
@@ -105,6 +114,11 @@ $(RUNTIME): pyproject.toml requirements/base.txt requirements/build.txt
 $(DEVELOPMENT): $(RUNTIME) requirements/dev.txt
 	@echo 'Installing the tools of development into .venv'
 	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(BENCHMARK): $(DEVELOPMENT) requirements/bench.txt
+	@echo 'Installing PyTorch, to be measured against, into .venv'
+	@$(PIP) install --require-hashes -r requirements/bench.txt
 	@touch $@
 
 $(NODE_MODULES): $(WEB)/package.json $(WEB)/package-lock.json
