@@ -25,7 +25,7 @@ from engine.errors import (
     fail,
     merged,
 )
-from engine.operation import Operation, as_compute, require_shape
+from engine.operation import Operation, require_shape
 from engine.plans import ACTIONS, PER_SAMPLE, Action, Call, Plan, TensorSpec, compute_dtype
 from engine.registry import find
 from engine.threads import single_threaded_blas, stoppable
@@ -93,14 +93,15 @@ def run(
     operation = find(call.operation)
     compute = compute_dtype(call.dtype)
     operation.check(call.plan, tensors)
+    # Copies only what lies in another order or has another dtype.
     given = {
-        name: array if name == "indices" else as_compute(array, compute)
+        name: np.ascontiguousarray(array, np.int64 if name == "indices" else compute)
         for name, array in tensors.items()
     }
+    make = allocate or _empty
     results: dict[str, Array] = {}
     computed: dict[str, Array] = {}
     for name, spec in call.outputs(rows).items():
-        make = allocate or (lambda _, shape, dtype: np.empty(shape, dtype))
         results[name] = make(name, spec.shape, spec.dtype)
         same = spec.dtype in (compute, "int64")
         computed[name] = results[name] if same else np.empty(spec.shape, compute)
@@ -120,11 +121,15 @@ def split(outputs: Mapping[str, Array], rows: Sequence[int]) -> list[dict[str, A
     ends = np.cumsum(rows).tolist()
     return [
         {
-            name: array[end - count : end] if name in PER_SAMPLE or name == "y" else array[request]
+            name: array[end - count : end] if name in PER_SAMPLE else array[request]
             for name, array in outputs.items()
         }
         for request, (count, end) in enumerate(zip(rows, ends, strict=True))
     ]
+
+
+def _empty(_: str, shape: tuple[int, ...], dtype: str) -> Array:
+    return np.empty(shape, dtype)
 
 
 def _freeze(value: Any, loc: Loc) -> Any:

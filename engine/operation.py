@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import EmptyOutput, Loc, MissingField, ShapeMismatch, fail
@@ -86,7 +85,7 @@ class Operation(ABC):
 
     @abstractmethod
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
-        """Write the outputs; arrays are in the compute dtype and in their own layout."""
+        """Write the outputs; arrays are contiguous in their own layout, in the compute dtype."""
 
     @abstractmethod
     def backward(
@@ -152,8 +151,3 @@ def require_shape(name: str, got: tuple[int, ...], expected: tuple[int, ...]) ->
     """Raise ShapeMismatch unless the shapes are equal."""
     if got != expected:
         raise fail(ShapeMismatch, (name, "shape"), "wrong shape", str(list(expected)), list(got))
-
-
-def as_compute(a: Array, dtype: str) -> Array:
-    """The array in the compute dtype; itself where it has it already."""
-    return a if a.dtype == dtype else a.astype(np.dtype(dtype))

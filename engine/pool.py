@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from engine.geometry import Adaptive, Axis, same_padding, strided_out
 from engine.kernels.pooling import Pooling
+from engine.kernels.windows import passes
 from engine.layouts import read_layout, sample_tail, split_tail
 from engine.operation import Operation, Tails, require_output, require_tail
 from engine.options import Flag, Letters, Padding, Pads, PerAxis, option
@@ -96,8 +97,8 @@ class Pool(Operation):
         return fixed_windows(config, sizes, channels_last)
 
     def steps(self, config: Any, pooling: Pooling) -> int:  # noqa: ARG002
-        """Passes of the interpreter over one sample: one for every tap of a short window."""
-        return pooling.blocks * sum(axis.kernel for axis in pooling.axes if isinstance(axis, Axis))
+        """Passes of the interpreter over the blocks of one sample."""
+        return pooling.blocks * sum(passes(axis) for axis in pooling.axes)
 
 
 class _Fixed(Protocol):

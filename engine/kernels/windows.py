@@ -95,6 +95,11 @@ def bounds(windows: Windows, lo: int, hi: int) -> tuple[Array, Array]:
     return o * windows.size // windows.out, -(-(o + 1) * windows.size // windows.out)
 
 
+def passes(windows: Windows) -> int:
+    """How many passes over its values a reduction takes."""
+    return windows.kernel if isinstance(windows, Axis) and _short(windows) else 1
+
+
 def _short(windows: Axis) -> bool:
     return windows.kernel < LONG or windows.dilation > 1
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from engine.activation_option import ActivationKind, activation_schemas
@@ -62,7 +61,7 @@ class ActivationOperation(Operation):
         )
 
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
-        activate(plan.config, np.ascontiguousarray(given["x"]), out["y"])
+        activate(plan.config, given["x"], out["y"])
 
     def backward(
         self,
@@ -74,8 +73,7 @@ class ActivationOperation(Operation):
         if "y" in out:
             self.forward(plan, given, out)
         if "dx" in out:
-            x, dy = (np.ascontiguousarray(given[name]) for name in ("x", "dy"))
-            activate_backward(plan.config, x, dy, out["dx"])
+            activate_backward(plan.config, given["x"], given["dy"], out["dx"])
 
 
 OPERATION = ActivationOperation()

@@ -98,7 +98,7 @@ class ConvTranspose(Convolution):
         extent = dilation * (kernel - 1) + 1
         extra, limit = config.output_padding[axis], max(stride, dilation)
         if extra >= limit:
-            loc = ("config", "output_padding")
+            loc = ("config", "output_padding", axis)
             raise fail(InvalidValue, loc, "too large", f"less than {limit} on axis {axis}", extra)
         reach = (count - 1) * stride + extent
         wanted = None if config.output_size is None else config.output_size[axis]
@@ -115,7 +115,7 @@ class ConvTranspose(Convolution):
             size = reach - low - high + extra if wanted is None else wanted
         if wanted is not None and not 0 <= wanted - (reach - low - high) < limit:
             smallest = reach - low - high
-            loc = ("config", "output_size")
+            loc = ("config", "output_size", axis)
             expected = f"{smallest} to {smallest + limit - 1} on axis {axis}"
             raise fail(InvalidValue, loc, "not reachable with this input", expected, wanted)
         return Axis(size, kernel, stride, dilation, low, high, count)

@@ -57,10 +57,10 @@ class MaxUnpool(Operation):
     )
 
     def leading(self, given: Mapping[str, tuple[int, ...]], config: object) -> str:  # noqa: ARG002
-        return "indices"
+        return "x" if "x" in given else "indices"
 
     def plan(self, config: MaxUnpoolConfig, tails: Tails, dtype: str) -> Plan:
-        x = tails["indices"]
+        x = tails.get("x", tails["indices"])
         last = read_layout(config.layout, len(x) - 1)
         channels, sizes = split_tail(x, last)
         y = sample_tail(channels, config.output_size, last)

@@ -231,7 +231,7 @@ def wrong_rank(draw: Draw, request: Request) -> Blame:
     request.tensors["x"] = np.zeros(shape)
     if "indices" in request.tensors:
         request.tensors["indices"] = np.zeros(shape, np.int64)
-    return errors.ShapeMismatch, ("indices",) if "indices" in request.tensors else ("x",)
+    return errors.ShapeMismatch, ("x",)
 
 
 @about(*SPACED)
