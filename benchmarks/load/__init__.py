@@ -1,0 +1,1 @@
+"""Loads for HTTP services: bodies, connections, a generator, rounds, and what they show."""

@@ -1,0 +1,258 @@
+"""Loads on one event loop: closed ones, of fixed concurrency, and open ones, of Poisson arrivals.
+
+An open load's latency counts from the time at which a request was due, not from when a connection
+was free for it, so that a slow server cannot hide the waiting that it causes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import random
+from collections import deque
+from dataclasses import dataclass
+from time import perf_counter
+
+from benchmarks.load.checks import Checker, WrongAnswer
+from benchmarks.load.connection import Connection, Reply
+from benchmarks.load.streams import Request, stream
+
+HOST = "127.0.0.1"
+
+FIRST = 64
+"""Connections that an open load has from the start."""
+
+PATIENCE_S = 60.0
+"""How long answers are waited for after the end of a load."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """One load.
+
+    Attributes:
+        port: of the server.
+        stream: name of what is sent.
+        connections: how many; for an open load, the most.
+        seconds: how long requests are sent, from the start on.
+        rate: requests/s of an open load; 0 for a closed one.
+        obey: whether a request that is refused is sent again after its `Retry-After`, once.
+        source: the local address, by which servers tell callers apart.
+        delay: seconds before the load begins.
+    """
+
+    stream: str
+    connections: int
+    seconds: float
+    port: int = 0
+    rate: float = 0.0
+    seed: int = 0
+    obey: bool = False
+    echo: bool = False
+    source: str = HOST
+    delay: float = 0.0
+
+
+@dataclass
+class Sent:
+    """One request that is under way or answered; times in seconds from the start of the round.
+
+    Attributes:
+        due: when it was to be sent, which in a closed load is when it was.
+        first: status of the first attempt, where this is the second; else 0.
+    """
+
+    request: Request
+    due: float
+    first: int = 0
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer: when its request was due, when it came, its status, and the bytes both ways."""
+
+    due: float
+    end: float
+    status: int
+    first: int
+    nbytes: int
+
+
+class Stop(Exception):
+    """A load cannot go on: a wrong answer, or a connection lost with a request under way."""
+
+
+class Load:
+    """What both kinds have: connections, the stream, and what was answered."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.checker = Checker(spec.echo)
+        self.answers: list[Answered] = []
+        self.refused_after: list[int] = []
+        self.finished = asyncio.Event()
+        self._start = 0.0
+        self._requests = itertools.cycle(stream(spec.stream))
+        self._on: dict[Connection, Sent] = {}
+        self._ended = False
+
+    def begin(self, start: float) -> None:
+        """Set the round's clock, on that of `perf_counter`."""
+        self._start = start
+
+    def now(self) -> float:
+        """Seconds since the start of the round."""
+        return perf_counter() - self._start
+
+    async def connect(self) -> Connection:
+        """Open one more connection."""
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(
+            lambda: Connection(self._replied, self._lost),
+            HOST,
+            self.spec.port,
+            local_addr=None if self.spec.source == HOST else (self.spec.source, 0),
+        )
+        return connection
+
+    def next(self) -> Request:
+        """The next request of the stream."""
+        return next(self._requests)
+
+    def send(self, connection: Connection, sent: Sent) -> None:
+        """Send a request on an idle connection."""
+        self._on[connection] = sent
+        connection.send(sent.request.message)
+
+    def end(self) -> None:
+        """Send nothing more."""
+        self._ended = True
+        if not self._on:
+            self.finished.set()
+
+    def free(self, connection: Connection) -> None:
+        """A connection has its answer."""
+        raise NotImplementedError
+
+    def refused(self, sent: Sent, reply: Reply) -> None:
+        """A first attempt got a 503."""
+
+    def _replied(self, connection: Connection, reply: Reply) -> None:
+        sent = self._on.pop(connection)
+        if reply.status == 200:
+            self.checker.check(sent.request, reply)
+        elif reply.status == 503:
+            self.refused_after.append(reply.retry_after or 0)
+            self.refused(sent, reply)
+        else:
+            raise WrongAnswer(f"status {reply.status}: {bytes(reply.body)!r:.300}")
+        nbytes = len(reply.body) + sent.request.sent
+        answered = Answered(sent.due, self.now(), reply.status, sent.first, nbytes)
+        self.answers.append(answered)
+        self.free(connection)
+        if self._ended and not self._on:
+            self.finished.set()
+
+    def _lost(self, _: Connection, outstanding: bool) -> None:
+        if outstanding:
+            raise Stop(f"{self.spec.stream}: the server hung up with a request under way")
+
+
+class Closed(Load):
+    """As many requests under way as there are connections."""
+
+    async def prepare(self) -> None:
+        """Open all connections."""
+        self._connections = [await self.connect() for _ in range(self.spec.connections)]
+
+    async def run(self) -> None:
+        """Run to the last answer."""
+        await asyncio.sleep(self.spec.delay - self.now())
+        for connection in self._connections:
+            self.free(connection)
+        await asyncio.sleep(self.spec.delay + self.spec.seconds - self.now())
+        self.end()
+        await asyncio.wait_for(self.finished.wait(), PATIENCE_S)
+        for connection in self._connections:
+            connection.close()
+
+    def free(self, connection: Connection) -> None:
+        """Send the next request at once."""
+        if not self._ended:
+            self.send(connection, Sent(self.next(), self.now()))
+
+
+class Open(Load):
+    """Poisson arrivals, whatever the answers do; connections are opened as they are needed."""
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__(spec)
+        self._idle: list[Connection] = []
+        self._due: deque[Sent] = deque()
+        self._later = 0
+        self._count = 0
+
+    async def prepare(self) -> None:
+        """Open the first connections."""
+        for _ in range(min(FIRST, self.spec.connections)):
+            await self._more()
+
+    async def run(self) -> None:
+        """Run to the last answer, those to second attempts included."""
+        spec, loop = self.spec, asyncio.get_running_loop()
+        arrivals = random.Random(spec.seed)
+        await asyncio.sleep(spec.delay - self.now())
+        due = spec.delay + arrivals.expovariate(spec.rate)
+        while due < spec.delay + spec.seconds:
+            if due > self.now():
+                await asyncio.sleep(due - self.now())
+            self._arrive(Sent(self.next(), due))
+            while self._due and self._count < spec.connections and not self._idle:
+                await self._more()
+            due += arrivals.expovariate(spec.rate)
+        give_up = loop.time() + PATIENCE_S
+        while (self._due or self._on or self._later) and loop.time() < give_up:
+            await asyncio.sleep(0.02)
+        for connection in [*self._idle, *self._on]:
+            connection.close()
+
+    def free(self, connection: Connection) -> None:
+        """Send what is due, or keep the connection."""
+        if connection.lost:
+            self._count -= 1
+        elif self._due:
+            self.send(connection, self._due.popleft())
+        else:
+            self._idle.append(connection)
+
+    def refused(self, sent: Sent, reply: Reply) -> None:
+        """Obey the `Retry-After`, once."""
+        if self.spec.obey and not sent.first:
+            self._later += 1
+            wait = reply.retry_after or 0
+            again = Sent(sent.request, self.now() + wait, first=reply.status)
+            asyncio.get_running_loop().call_later(wait, self._again, again)
+
+    def _again(self, sent: Sent) -> None:
+        self._later -= 1
+        self._arrive(sent)
+
+    def _arrive(self, sent: Sent) -> None:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.lost:
+                self.send(connection, sent)
+                return
+            self._count -= 1
+        self._due.append(sent)
+
+    async def _more(self) -> None:
+        self._count += 1
+        with contextlib.suppress(ConnectionError):
+            self.free(await self.connect())
+
+
+def make(spec: Spec) -> Closed | Open:
+    """The load that a spec describes."""
+    return Open(spec) if spec.rate else Closed(spec)

@@ -1,0 +1,138 @@
+"""What the service's benchmark runs: one function for each question, each paired within itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from benchmarks.load.bench import Bench, Rounds
+from benchmarks.load.loads import Spec
+from benchmarks.load.results import Outcome
+
+OURS, UNBATCHED = "ours", "ours, unbatched"
+SIMPLE, SIMPLE_1 = "simple", "simple, 1 thread"
+ECHO = "echo"
+
+LADDER = (0.2, 0.4, 0.6, 0.8, 0.95, 1.1)
+"""Offered loads of the open loop, as parts of the faster server's peak."""
+
+NEIGHBOUR = "127.0.0.2"
+"""The address of the caller that floods."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long everything takes.
+
+    Attributes:
+        rounds: for each server and load.
+        scale: by which the seconds of a round are multiplied.
+    """
+
+    rounds: int
+    scale: float
+
+
+SHORT, FULL = Effort(3, 1.0), Effort(7, 2.0)
+
+
+@dataclass(frozen=True)
+class Overload:
+    """A server at twice its peak: the peak's rounds, and the overload's with retries obeyed."""
+
+    server: str
+    queue: int
+    peak: list[Outcome]
+    over: list[Outcome]
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """One caller with small requests: alone, beside a flood from elsewhere, and from its own address."""
+
+    alone: list[Outcome]
+    beside: list[Outcome]
+    same: list[Outcome]
+
+
+@dataclass
+class Findings:
+    """Everything that a run found; `closed` by name of the load and server."""
+
+    closed: dict[str, Rounds] = field(default_factory=dict)
+    ladder: dict[float, Rounds] = field(default_factory=dict)
+    batching: dict[str, Rounds] = field(default_factory=dict)
+    overload: dict[str, Overload] = field(default_factory=dict)
+    fairness: Fairness | None = None
+
+
+def closed(bench: Bench, effort: Effort, found: Findings) -> None:
+    """Fixed concurrency: every body, both actions, the mixed stream."""
+    table: list[tuple[str, int, float, tuple[str, ...]]] = [
+        ("small-forward", 64, 1.0, (ECHO, SIMPLE, OURS)),
+        ("small-forward", 1, 0.7, (ECHO, SIMPLE, OURS)),
+        ("small-backward", 64, 1.0, (SIMPLE, OURS)),
+        ("middle-forward", 16, 1.5, (ECHO, SIMPLE, SIMPLE_1, OURS)),
+        ("middle-backward", 16, 2.0, (SIMPLE, SIMPLE_1, OURS)),
+        ("large-forward", 16, 5.0, (ECHO, SIMPLE, SIMPLE_1, OURS)),
+        ("mixed", 32, 1.5, (SIMPLE, OURS)),
+    ]
+    if effort is FULL:
+        table.append(("large-backward", 16, 8.0, (SIMPLE, SIMPLE_1, OURS)))
+    for stream, connections, seconds, servers in table:
+        # A round of large bodies is long for its answers' sake; two of them say as much as three.
+        rounds = effort.rounds if seconds < 5 else max(2, effort.rounds // 2)
+        spec = Spec(stream=stream, connections=connections, seconds=seconds * effort.scale)
+        found.closed[f"{stream} × {connections}"] = bench.paired(servers, spec, rounds)
+
+
+def ladder(bench: Bench, effort: Effort, found: Findings) -> None:
+    """Poisson arrivals of small requests, at loads from idle to beyond the peak."""
+    probe = Spec(stream="small-forward", connections=64, seconds=0.7 * effort.scale)
+    peaks = bench.paired((SIMPLE, OURS), probe, 1)
+    peak = max(outcome.rate for outcomes in peaks.values() for outcome in outcomes)
+    for part in LADDER:
+        spec = replace(probe, connections=256, rate=part * peak, seconds=1.0 * effort.scale)
+        rounds = max(1, effort.rounds // 3)
+        found.ladder[part * peak] = bench.paired((SIMPLE, OURS), spec, rounds)
+
+
+def batching(bench: Bench, effort: Effort, found: Findings) -> None:
+    """Equal small requests, as many as saturate the workers, with batching on and off."""
+    for stream in ("small-forward", "small-backward"):
+        spec = Spec(stream=stream, connections=128, seconds=0.8 * effort.scale)
+        found.batching[stream] = bench.paired((OURS, UNBATCHED), spec, effort.rounds)
+
+
+def overload(bench: Bench, effort: Effort, found: Findings) -> None:
+    """Twice the peak, with refused requests sent again once, when their `Retry-After` says so."""
+    for stream, connections, queue in (("small-forward", 64, 256), ("middle-forward", 16, 32)):
+        server = f"ours, queue of {queue}"
+        probe = Spec(stream=stream, connections=connections, seconds=1.5 * effort.scale)
+        peak = bench.paired((server,), probe, 2)[server]
+        rate = 2 * max(outcome.rate for outcome in peak)
+        spec = replace(
+            probe, rate=rate, connections=900, seconds=4.0 * effort.scale, obey=True, seed=1
+        )
+        over = bench.round(server, spec)
+        found.overload[stream] = Overload(server, queue, peak, over)
+
+
+def fairness(bench: Bench, effort: Effort, found: Findings) -> None:
+    """One caller with one small request at a time, while another floods with large ones."""
+    small = Spec(stream="small-forward", connections=1, seconds=4.0 * effort.scale)
+    flood = Spec(stream="large-forward", connections=8, seconds=5.0 * effort.scale)
+    alone = bench.round(OURS, replace(small, seconds=1.0 * effort.scale))
+    late = replace(small, delay=0.5)
+    bench.round(OURS, replace(flood, seconds=0.5))
+    beside = bench.round(OURS, replace(flood, source=NEIGHBOUR), aside=[late])[1:]
+    same = bench.round(OURS, flood, aside=[late])[1:]
+    found.fairness = Fairness(alone, beside, same)
+
+
+SCENARIOS = {
+    "closed": closed,
+    "ladder": ladder,
+    "batching": batching,
+    "overload": overload,
+    "fairness": fairness,
+}
