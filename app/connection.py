@@ -23,14 +23,16 @@ from app.errors import (
     ServiceError,
     TooManyConnections,
 )
-from app.problems import problem
+from app.problems import Problem, problem
 from app.settings import Settings
+from app.telemetry import Telemetry
 
 
 class Connection(HttpToolsProtocol):
     """One connection; `bounded` makes the class for given settings."""
 
     settings: Settings
+    telemetry: Telemetry
 
     def __init__(
         self,
@@ -45,6 +47,8 @@ class Connection(HttpToolsProtocol):
         self._refusal: ServiceError | None = None
         self._arrived = 0.0  # when the request that is coming in began, or the connection
         self._coming: str | None = None  # the part of it that is awaited: headers, body or none
+        self._unsent = 0  # bytes of answers that the client had not taken at the last sweep
+        self._taken = 0.0  # when it last took some
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Refuse one connection too many."""
@@ -102,9 +106,22 @@ class Connection(HttpToolsProtocol):
         self._refuse(self._refusal or MalformedRequest())
 
     def expire(self, now: float) -> None:
-        """End the connection if what it awaits has taken too long."""
+        """End the connection if the client has been too slow to send, or to take its answer."""
+        unsent = self.transport.get_write_buffer_size()
+        if unsent == 0 or unsent != self._unsent:
+            self._unsent, self._taken = unsent, now
+        if now - self._taken > self.settings.answer_timeout_s:
+            self.telemetry.connection_refused("answer-not-taken")
+            self.transport.abort()
+            return
+        if self.pipeline:
+            # What waits for the answers before it is not read, so its time does not run.
+            self._arrived = now
         waited = now - self._arrived
         if self._coming == "headers" and waited > self.settings.header_timeout_s:
+            if not self._head and not self._silent:
+                self.transport.close()  # it was opened and never used; nobody waits for an answer
+                return
             self._refuse(RequestTimeout("The request's headers did not arrive in time."))
         elif self._coming == "body" and waited > self.settings.body_timeout_s:
             self._refuse(RequestTimeout("The request's body did not arrive in time."))
@@ -127,24 +144,27 @@ class Connection(HttpToolsProtocol):
         return HeadersTooLarge(f"The request line and headers exceed max_header_bytes, {limit}.")
 
     def _refuse(self, error: ServiceError) -> None:
-        """Answer for a request that never reaches the application, and hang up."""
-        self._coming = None
-        under_way = self.cycle is not None and self.cycle.response_started
-        if not under_way or self.cycle.response_complete:
-            self.transport.write(self._answer(error))
+        """Answer for a request that never comes to its end, and hang up."""
+        refusal = problem(error, new_request_id())
+        self.telemetry.connection_refused(refusal.slug)
+        coming, self._coming = self._coming, None
+        if self._answering() and coming != "body":
+            # The request before it is owed its answer, and is the last to get one.
+            self.cycle.keep_alive = False
+            self.flow.pause_reading()
+            return
+        if not (self._answering() and self.cycle.response_started):
+            self.transport.write(_as_http(refusal))
         self.transport.close()
 
-    def _answer(self, error: ServiceError) -> bytes:
-        refusal = problem(error, new_request_id())
-        headers = {**refusal.headers, "Connection": "close"}
-        lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
-        head = "".join(lines) + f"Content-Length: {len(refusal.body)}\r\n\r\n"
-        return STATUS_LINE[refusal.status] + head.encode() + refusal.body
+    def _answering(self) -> bool:
+        """Whether the application has a request of this connection."""
+        return self.cycle is not None and not self.cycle.response_complete
 
 
-def bounded(settings: Settings) -> type[Connection]:
-    """The connection class of a server with these settings."""
-    return type("BoundedConnection", (Connection,), {"settings": settings})
+def bounded(settings: Settings, telemetry: Telemetry) -> type[Connection]:
+    """The connection class of a server."""
+    return type("BoundedConnection", (Connection,), {"settings": settings, "telemetry": telemetry})
 
 
 def sweep(connections: Iterable[Any]) -> None:
@@ -153,3 +173,9 @@ def sweep(connections: Iterable[Any]) -> None:
     for connection in list(connections):
         if isinstance(connection, Connection):
             connection.expire(now)
+
+
+def _as_http(refusal: Problem) -> bytes:
+    headers = {**refusal.headers, "Content-Length": len(refusal.body), "Connection": "close"}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return STATUS_LINE[refusal.status] + lines.encode() + b"\r\n" + refusal.body

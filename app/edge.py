@@ -36,6 +36,7 @@ LINGER_S = 2.0
 SMALL_REST = 1 << 20
 """A refused body of no more bytes is read to its end, and the connection is kept."""
 
+_CLOSE = (b"connection", b"close")
 _EXPOSED = b"X-Request-Id, Server-Timing, Retry-After"
 _ALLOWED_HEADERS = b"Accept, Authorization, Content-Type, X-Deadline-Ms, X-Request-Id, traceparent"
 _PREFLIGHT_MAX_AGE_S = b"7200"
@@ -150,9 +151,10 @@ class _Answer:
         """Send one message of the answer."""
         if message["type"] == "http.response.start":
             self._record.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), *self._headers]
-            if self._lifecycle.draining:
-                message["headers"].append((b"connection", b"close"))
+            headers = [*message.get("headers", ()), *self._headers]
+            if self._lifecycle.draining and _CLOSE not in headers:
+                headers.append(_CLOSE)
+            message["headers"] = headers
         else:
             self._record.bytes_out += len(message.get("body", b""))
         await self._send(message)
@@ -162,7 +164,7 @@ class _Answer:
         headers = [(k.lower().encode(), v.encode()) for k, v in refusal.headers.items()]
         headers.append((b"content-length", str(len(refusal.body)).encode()))
         if close:
-            headers.append((b"connection", b"close"))
+            headers.append(_CLOSE)
         await self({"type": "http.response.start", "status": refusal.status, "headers": headers})
         await self({"type": "http.response.body", "body": refusal.body, "more_body": close})
 

@@ -6,10 +6,16 @@ import asyncio
 
 
 class Lifecycle:
-    """Shared by the middleware, which counts, and the server, which waits for the end."""
+    """Shared by the middleware, which counts, and the server, which waits for the end.
+
+    Attributes:
+        draining: nothing new is taken.
+        hurried: what is under way is not waited for.
+    """
 
     def __init__(self) -> None:
         self.draining = False
+        self.hurried = False
         self.in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()

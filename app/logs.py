@@ -95,6 +95,8 @@ class BackgroundHandler(logging.Handler):
 
     def close(self) -> None:
         """Write what waits, for a second at most."""
+        if self._closing.is_set():
+            return
         self._closing.set()
         self._wake.set()
         self._thread.join(timeout=1.0)

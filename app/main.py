@@ -39,7 +39,7 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     """
     telemetry = Telemetry()
     lifecycle = Lifecycle()
-    intake = Intake(settings.max_incoming_bytes)
+    intake = Intake(settings.max_held_bytes)
     cost = cost_limits(settings)
     dispatcher = Dispatcher(dispatch_limits(settings, cost), telemetry)
 
@@ -49,7 +49,7 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
         try:
             yield
         finally:
-            await dispatcher.drain(settings.drain_timeout_s)
+            await dispatcher.drain(0.0 if lifecycle.hurried else settings.drain_timeout_s)
 
     app = FastAPI(
         title="Convoke",

@@ -44,7 +44,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 loop="uvloop",
-                http=bounded(settings),
+                http=bounded(settings, app.state.telemetry),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -63,12 +63,14 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the workers, listen, and say so."""
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except OSError as error:
+            # Somebody else began to listen since we bound the address.
+            await self.lifespan.shutdown()
+            raise _cannot_listen(self._settings, error) from None
         if self.started and not self.should_exit:
-            print(
-                f"Convoke is ready on {address(self._listener)}{self._settings.root_path}",
-                flush=True,
-            )
+            print(f"Convoke is ready on {address(self._listener)}", flush=True)
 
     async def main_loop(self) -> None:
         """Serve until the first signal, then until nothing is under way."""
@@ -90,6 +92,9 @@ class Server(uvicorn.Server):
         if not self.force_exit:
             await asyncio.sleep(LAST_CALL_S)
         await super().shutdown(sockets)
+        if self.force_exit:
+            # uvicorn leaves this out when it is forced, and workers would outlive us.
+            await self.lifespan.shutdown()
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -106,7 +111,7 @@ class Server(uvicorn.Server):
     def _on_signal(self, number: signal.Signals) -> None:
         if self.should_exit:
             logs.server.warning("ending without waiting", extra={"fields": {"signal": number.name}})
-            self.force_exit = True
+            self.force_exit = self._lifecycle.hurried = True
             self._forced.set()
             return
         under_way = self._lifecycle.in_flight
@@ -120,7 +125,7 @@ class Server(uvicorn.Server):
             sweep(self.server_state.connections)
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(settings: Settings) -> socket.socket:
     """A socket bound to the address.
 
     Raises:
@@ -128,15 +133,19 @@ def listen(host: str, port: int) -> socket.socket:
     """
     try:
         family, kind, protocol, _, found = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(found)
         listener.setblocking(False)
     except OSError as error:
-        raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror}") from None
+        raise _cannot_listen(settings, error) from None
     return listener
+
+
+def _cannot_listen(settings: Settings, error: OSError) -> CannotListen:
+    return CannotListen(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}")
 
 
 def address(listener: socket.socket) -> str:
@@ -151,7 +160,7 @@ def serve(settings: Settings) -> int:
     Raises:
         CannotListen: the address cannot be had.
     """
-    listener = listen(settings.host, settings.port)
+    listener = listen(settings)
     handler = logs.configure(settings.log_level, settings.log_format)
     app = create_app(settings, lambda: handler.dropped)
     server = Server(app, settings, listener)

@@ -116,8 +116,11 @@ class Settings:
     max_header_bytes: int = _row(
         64 * KiB, "Largest request line and headers together.", unit="bytes", low=KiB, limit=True
     )
-    max_incoming_bytes: int = _row(
-        2 * GiB, "Request bodies held at once, over all requests.", unit="bytes", limit=True
+    max_held_bytes: int = _row(
+        2 * GiB,
+        "Bodies held at once, of all requests and answers; beyond it new ones are refused.",
+        unit="bytes",
+        limit=True,
     )
     max_connections: int = _row(1000, "Connections held at once.", low=1, limit=True)
     max_tensor_rank: int = _row(8, "Most axes of a tensor.", low=1, high=32, limit=True)
@@ -173,6 +176,13 @@ class Settings:
     )
     body_timeout_s: float = _row(
         120.0, "Longest wait for a request's body to arrive whole.", unit="s", low=0.1, limit=True
+    )
+    answer_timeout_s: float = _row(
+        60.0,
+        "Longest time in which a client takes nothing of its answer.",
+        unit="s",
+        low=0.1,
+        limit=True,
     )
     keep_alive_s: int = _row(65, "How long an idle connection is kept open.", unit="s", low=1)
     drain_timeout_s: float = _row(

@@ -163,8 +163,10 @@ class Telemetry:
         self.in_flight = Gauge(
             "convoke_requests_in_flight", "Requests being answered.", registry=registry
         )
-        self.incoming_bytes = Gauge(
-            "convoke_incoming_bytes", "Bytes of request bodies held.", registry=registry
+        self.held_bytes = Gauge(
+            "convoke_held_bytes",
+            "Bytes of bodies held, of requests and answers.",
+            registry=registry,
         )
         self.log_dropped = Gauge(
             "convoke_log_lines_dropped", "Log lines that nobody took.", registry=registry
@@ -189,6 +191,10 @@ class Telemetry:
             self._rejects.labels(record.problem).inc()
         if logs.requests.isEnabledFor(logging.INFO):
             logs.requests.info("request", extra={"fields": record.fields()})
+
+    def connection_refused(self, reason: str) -> None:
+        """A connection was refused or ended for what came over it, before it was a request."""
+        self._rejects.labels(reason).inc()
 
     def batch_done(
         self, operation: str, action: str, requests: int, rows: int, compute_s: float

@@ -1,4 +1,4 @@
-"""The body of a request: read whole, within its limits, copied no more than once."""
+"""Bodies: read whole, within their limits, copied no more than once, and counted while held."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from app.errors import BodyTooLarge, DeadlineExceeded, QueueFull
 from app.telemetry import Record
 
 RETRY_S = 1.0
-"""When to come back if the bodies being received fill the memory set aside for them."""
+"""When to come back if the bodies held fill the memory set aside for them."""
 
 
 class Intake:
-    """Memory for the bodies of all requests under way.
+    """Memory for the bodies of all requests under way, and of their answers.
 
     Attributes:
-        held: bytes of body held now.
+        held: bytes held now.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -28,7 +28,7 @@ class Intake:
     async def read(
         self, receive: Receive, record: Record, limit: int, setting: str, deadline: float | None
     ) -> bytes | bytearray:
-        """Read the body; its bytes stay counted in `held` until `release`.
+        """Read the body; its bytes stay counted in `held` until they are released.
 
         Args:
             limit: most bytes.
@@ -51,9 +51,13 @@ class Intake:
         except TimeoutError:
             raise DeadlineExceeded("The deadline passed before the body was received.") from None
 
-    def release(self, record: Record) -> None:
-        """Give back what the request's body held."""
-        self.held -= record.bytes_in
+    def hold(self, size: int) -> None:
+        """Count an answer. It is there already, so only new requests can be refused for it."""
+        self.held += size
+
+    def release(self, size: int) -> None:
+        """Give back what a body held."""
+        self.held -= size
 
     async def _read(
         self, receive: Receive, record: Record, limit: int, setting: str
@@ -65,19 +69,18 @@ class Intake:
             if message["type"] == "http.disconnect":
                 raise ClientGone
             piece: bytes = message.get("body", b"")
-            more = message.get("more_body", False)
+            record.unread = more = message.get("more_body", False)
             record.bytes_in += len(piece)
             self.held += len(piece)
             if record.bytes_in > limit:
                 raise _too_large(limit, setting, record.bytes_in)
             if self.held > self._capacity:
-                raise QueueFull("Too many bodies are being received.", retry_after=RETRY_S)
+                raise QueueFull("Too many bodies are held already.", retry_after=RETRY_S)
             if whole:
                 whole = whole if isinstance(whole, bytearray) else bytearray(whole)
                 whole += piece
             else:
                 whole = piece
-        record.unread = False
         return whole
 
 

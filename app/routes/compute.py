@@ -76,6 +76,7 @@ class Compute:
         deadline = self._deadline(record)
         if self._lifecycle.draining:
             raise ShuttingDown
+        answer = b""
         try:
             body = await self._read(receive, record, exchange, deadline)
             if record.action == "plan":
@@ -83,9 +84,10 @@ class Compute:
             else:
                 job = self._job(body, record, exchange, deadline, client)
                 answer = await self._compute(job, record, receive)
+            self._intake.hold(len(answer))
+            await _send(send, record, exchange.media_type, answer)
         finally:
-            self._intake.release(record)
-        await _send(send, record, exchange.media_type, answer)
+            self._intake.release(record.bytes_in + len(answer))
 
     def _find(self, record: Record, params: Mapping[str, str]) -> None:
         """Settle operation and action, or refuse their names."""
@@ -266,4 +268,6 @@ async def _send(send: Send, record: Record, media_type: str, body: bytes) -> Non
         (b"server-timing", record.server_timing().encode()),
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    # The server takes the last message only once the client has taken most of the body.
+    await send({"type": "http.response.body"})

@@ -1,0 +1,123 @@
+"""The OpenAPI document: complete, closed in itself, and true."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+import engine
+from app.options import load
+from app.problems import KINDS
+from app.routes.examples import example
+from app.routes.openapi import describe
+from tests.app.asgi import ask, running
+
+ACTIONS = ("forward", "backward", "plan")
+DOCUMENT = describe(engine.operations(), load({}))
+
+
+def references(node: Any) -> list[str]:
+    if isinstance(node, dict):
+        own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+        return own + [each for value in node.values() for each in references(value)]
+    if isinstance(node, list):
+        return [each for value in node for each in references(value)]
+    return []
+
+
+def test_every_operation_and_action_has_a_path() -> None:
+    expected = {f"/v1/{name}/{action}" for name in engine.operations() for action in ACTIONS}
+    expected |= {"/v1/operations", "/v1/limits", "/version", "/livez", "/readyz", "/metrics"}
+    assert DOCUMENT["paths"].keys() == expected
+    ids = [each["operationId"] for path in DOCUMENT["paths"].values() for each in path.values()]
+    assert len(set(ids)) == len(ids)
+
+
+def test_references_lead_somewhere() -> None:
+    found = references(DOCUMENT)
+    assert len(found) > 100
+    for reference in found:
+        node = DOCUMENT
+        for step in reference.removeprefix("#/").split("/"):
+            node = node[step]
+
+
+def test_bodies_come_in_every_form() -> None:
+    body = DOCUMENT["paths"]["/v1/conv/forward"]["post"]["requestBody"]["content"]
+    assert body.keys() == {
+        "application/vnd.msgpack",
+        "application/msgpack",
+        "application/x-msgpack",
+        "application/json",
+    }
+    schema = body["application/vnd.msgpack"]["schema"]
+    assert schema["required"] == ["x", "weight"]
+    assert schema["properties"].keys() == {"config", "x", "weight", "bias"}
+    assert schema["properties"]["config"] == {"$ref": "#/components/schemas/conv.config"}
+    config = DOCUMENT["components"]["schemas"]["conv.config"]
+    assert config == engine.operations()["conv"]["config"]
+
+
+def test_a_required_field_makes_its_config_required() -> None:
+    path = DOCUMENT["paths"]["/v1/max_pool/backward"]["post"]
+    schema = path["requestBody"]["content"]["application/json"]["schema"]
+    assert {"config", "dy"} <= set(schema["required"])
+    assert "x" not in schema["required"]
+    assert schema["properties"]["wants"]["items"] == {"enum": ["y", "dx"]}
+
+
+def test_every_refusal_is_described() -> None:
+    responses = DOCUMENT["paths"]["/v1/conv/forward"]["post"]["responses"]
+    assert responses.keys() == {"200"} | {str(kind.status) for kind in KINDS}
+
+
+def test_keys_are_asked_for_where_they_are_needed() -> None:
+    closed = describe(engine.operations(), load({"CONVOKE_API_KEYS": "k"}))["paths"]
+    assert closed["/v1/conv/plan"]["post"]["security"] == [{"key": []}]
+    assert closed["/v1/limits"]["get"]["security"] == [{"key": []}]
+    assert DOCUMENT["paths"]["/v1/conv/plan"]["post"]["security"] == []
+
+
+def test_the_root_path_is_the_servers() -> None:
+    document = describe(engine.operations(), load({"CONVOKE_ROOT_PATH": "/convoke"}))
+    assert document["servers"] == [{"url": "/convoke"}]
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_examples_work(action: str) -> None:
+    async def scenario() -> None:
+        async with running() as app:
+            served = await ask(app, "GET", "/openapi.json")
+            paths = served.json["paths"]
+            for name, entry in engine.operations().items():
+                content = paths[f"/v1/{name}/{action}"]["post"]["requestBody"]["content"]
+                examples = content["application/json"]["examples"]
+                assert len(examples) == len(entry["examples"]) > 0
+                for each in examples.values():
+                    body = json.dumps(each["value"]).encode()
+                    headers = {"content-type": "application/json"}
+                    answer = await ask(app, "POST", f"/v1/{name}/{action}", headers, body)
+                    assert answer.status == 200, (name, answer.body)
+                    if action != "plan":
+                        _fits(answer.json, served.json, f"/v1/{name}/{action}")
+
+    asyncio.run(scenario())
+
+
+def _fits(answer: dict[str, Any], document: Any, path: str) -> None:
+    """The answer has the keys that its schema has."""
+    response = document["paths"][path]["post"]["responses"]["200"]["content"]
+    schema = response["application/json"]["schema"]
+    assert set(schema["required"]) <= answer.keys() <= schema["properties"].keys()
+    info = document["components"]["schemas"]["Info"]
+    assert set(info["required"]) <= answer["info"].keys()
+
+
+def test_examples_have_values_of_both_signs() -> None:
+    given = {"config": {"kernel": 2}, "shapes": {"x": [1, 2, 4]}}
+    data = example("max_pool", given, "forward")["x"]["data"]
+    assert len(data) == 8
+    assert min(data) < 0 < max(data)

@@ -1,0 +1,210 @@
+"""What every request and every answer has, whatever the route."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.edge import RECORD, ClientGone, Edge
+from app.errors import QueueFull
+from app.lifecycle import Lifecycle
+from app.options import load
+from app.telemetry import Telemetry
+from tests.app.asgi import Answer, Client, ask
+
+
+async def fine(_scope: Scope, _receive: Receive, send: Send) -> None:
+    """An application that answers."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"fine"})
+
+
+def failing(error: BaseException) -> ASGIApp:
+    """An application that does not."""
+
+    async def app(*_: object) -> None:
+        raise error
+
+    return app
+
+
+class Wrapped:
+    """An application within the middleware, and what the middleware was given."""
+
+    def __init__(self, app: ASGIApp, **settings: str) -> None:
+        environ = {f"CONVOKE_{name.upper()}": value for name, value in settings.items()}
+        self.telemetry = Telemetry()
+        self.lifecycle = Lifecycle()
+        self.edge = Edge(app, load(environ), self.telemetry, self.lifecycle)
+
+    def ask(
+        self, headers: dict[str, str] | None = None, method: str = "GET", body: bytes = b""
+    ) -> Answer:
+        return asyncio.run(ask(self.edge, method, "/", headers, body))
+
+    def count(self, status: int) -> float:
+        labels = {"operation": "none", "action": "none", "status": str(status)}
+        found = self.telemetry.registry.get_sample_value("convoke_requests_total", labels)
+        return found or 0.0
+
+
+@pytest.mark.parametrize("given", ["a", "!~", "x" * 128])
+def test_a_request_id_is_echoed(given: str) -> None:
+    assert Wrapped(fine).ask({"X-Request-Id": given}).headers["x-request-id"] == given
+
+
+@pytest.mark.parametrize("given", ["", "x" * 129, "two words", "tab\t", "caf\xe9", "line\n"])
+def test_an_odd_request_id_is_replaced(given: str) -> None:
+    found = Wrapped(fine).ask({"X-Request-Id": given}).headers["x-request-id"]
+    assert re.fullmatch("[0-9a-f]{32}", found)
+
+
+def test_errors_have_the_request_id_too() -> None:
+    answer = Wrapped(failing(QueueFull(retry_after=2.2))).ask({"X-Request-Id": "mine"})
+    assert answer.status == 503
+    assert answer.headers["x-request-id"] == answer.json["request_id"] == "mine"
+    assert answer.headers["retry-after"] == "3"
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_our_own_mistakes_are_told_to_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR, "convoke.server"):
+        answer = Wrapped(failing(ZeroDivisionError("a secret"))).ask({"X-Request-Id": "mine"})
+    assert answer.status == 500
+    assert answer.json["type"] == "/problems/internal-error"
+    assert b"secret" not in answer.body
+    assert b"Zero" not in answer.body
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], ZeroDivisionError)
+    assert record.__dict__["fields"] == {"request_id": "mine"}
+
+
+def test_a_failure_within_an_answer_breaks_the_connection() -> None:
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise ZeroDivisionError
+
+    wrapped = Wrapped(app)
+    with pytest.raises(ZeroDivisionError):
+        wrapped.ask()
+    assert wrapped.lifecycle.in_flight == 0
+
+
+def test_a_client_that_left_gets_nothing_and_is_counted() -> None:
+    wrapped = Wrapped(failing(ClientGone()))
+    assert wrapped.ask().messages == []
+    assert wrapped.count(499) == 1
+
+
+def test_work_cut_short_by_the_end_is_answered() -> None:
+    wrapped = Wrapped(failing(asyncio.CancelledError()))
+    assert wrapped.ask().json["type"] == "/problems/shutting-down"
+    assert wrapped.count(503) == 1
+
+
+def test_repeated_headers_are_one_list() -> None:
+    seen = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope[RECORD].headers[b"accept"])
+        await fine(scope, receive, send)
+
+    wrapped = Wrapped(app)
+
+    async def twice() -> None:
+        scope = {"type": "http", "method": "GET", "path": "/", "client": None}
+        scope["headers"] = [(b"accept", b"a/b"), (b"accept", b"c/d")]
+        await wrapped.edge(scope, Client().receive, _nowhere)
+
+    asyncio.run(twice())
+    assert seen == [b"a/b, c/d"]
+
+
+async def _nowhere(_: object) -> None:
+    return
+
+
+def test_without_origins_there_is_no_cors() -> None:
+    answer = Wrapped(fine).ask({"Origin": "https://a.example"})
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_a_configured_origin_may_read_the_answers() -> None:
+    wrapped = Wrapped(fine, cors_origins="https://a.example,https://b.example")
+    headers = wrapped.ask({"Origin": "https://b.example"}).headers
+    assert headers["access-control-allow-origin"] == "https://b.example"
+    exposed = set(headers["access-control-expose-headers"].split(", "))
+    assert exposed == {"X-Request-Id", "Server-Timing", "Retry-After"}
+    assert headers["vary"] == "Origin"
+    other = wrapped.ask({"Origin": "https://c.example"}).headers
+    assert "access-control-allow-origin" not in other
+    assert other["vary"] == "Origin"
+
+
+def test_errors_may_be_read_too() -> None:
+    wrapped = Wrapped(failing(QueueFull()), cors_origins="*")
+    headers = wrapped.ask({"Origin": "https://c.example"}).headers
+    assert headers["access-control-allow-origin"] == "*"
+
+
+def test_a_preflight_is_answered_before_the_application() -> None:
+    wrapped = Wrapped(failing(ZeroDivisionError()), cors_origins="https://a.example")
+    asked = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
+    answer = wrapped.ask(asked, "OPTIONS")
+    assert answer.status == 204
+    assert "POST" in answer.headers["access-control-allow-methods"]
+    allowed = answer.headers["access-control-allow-headers"].lower()
+    for name in ("authorization", "content-type", "x-deadline-ms", "x-request-id", "accept"):
+        assert name in allowed
+    assert int(answer.headers["access-control-max-age"]) > 0
+
+
+def test_a_strangers_preflight_is_an_ordinary_request() -> None:
+    wrapped = Wrapped(fine, cors_origins="https://a.example")
+    asked = {"Origin": "https://c.example", "Access-Control-Request-Method": "POST"}
+    assert wrapped.ask(asked, "OPTIONS").body == b"fine"
+
+
+def test_a_large_refused_body_closes_the_connection_after_the_answer() -> None:
+    async def scenario() -> None:
+        client = Client([b"x" * 1000] * 3)
+        headers = {"content-length": str(1 << 30)}
+        wrapped = Wrapped(failing(QueueFull()))
+        answer = await ask(wrapped.edge, "POST", "/", headers, client)
+        assert answer.headers["connection"] == "close"
+        # The problem went out whole before the rest of the body was read and dropped.
+        assert json.loads(answer.messages[1]["body"])["status"] == 503
+        assert answer.messages[1]["more_body"]
+        assert client.read == 3000
+        assert answer.messages[2] == {"type": "http.response.body"}
+
+    asyncio.run(scenario())
+
+
+def test_a_small_refused_body_keeps_the_connection() -> None:
+    answer = Wrapped(failing(QueueFull())).ask(method="POST", body=b"x" * 1000)
+    assert "connection" not in answer.headers
+    assert len(answer.messages) == 2
+
+
+def test_while_draining_every_answer_closes_its_connection() -> None:
+    wrapped = Wrapped(fine)
+    wrapped.lifecycle.draining = True
+    assert wrapped.ask().headers["connection"] == "close"
+
+
+def test_the_log_has_a_line_for_each_request(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "convoke.requests"):
+        Wrapped(fine).ask({"X-Request-Id": "mine", "Authorization": "Bearer s3cr3t"})
+    (record,) = caplog.records
+    line = record.__dict__["fields"]
+    assert line["request_id"] == "mine"
+    assert (line["method"], line["path"], line["status"]) == ("GET", "/", 200)
+    assert (line["bytes_out"], line["client"]) == (4, "192.0.2.1")
+    assert "s3cr3t" not in str(line)

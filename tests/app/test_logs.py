@@ -1,0 +1,86 @@
+"""Log lines: their form, and what happens where nobody reads them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from app.logs import BackgroundHandler, JsonFormatter, TextFormatter
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """A descriptor to read from and one to write to."""
+    read, write = os.pipe()
+    yield read, write
+    os.close(read)
+    os.close(write)
+
+
+def record(message: str = "hello", **fields: object) -> logging.LogRecord:
+    made = logging.LogRecord("convoke.test", logging.INFO, "file", 1, message, (), None)
+    made.__dict__["fields"] = fields
+    return made
+
+
+def test_a_line_is_a_json_object() -> None:
+    line = json.loads(JsonFormatter().format(record(status=200, odd=object())))
+    assert line["message"] == "hello"
+    assert line["level"] == "info"
+    assert line["status"] == 200
+    assert line["time"].endswith("+00:00")
+
+
+def test_a_traceback_stays_within_its_line() -> None:
+    made = record()
+    try:
+        raise ValueError("reason")
+    except ValueError:
+        made.exc_info = sys.exc_info()
+    text = JsonFormatter().format(made)
+    assert "\n" not in text
+    assert "ValueError: reason" in json.loads(text)["traceback"]
+
+
+def test_a_client_cannot_write_a_line_of_its_own() -> None:
+    text = TextFormatter().format(record(path="/x\n2026 INFO all is well"))
+    assert "\n" not in text
+    assert "path=/x\\n2026" in text
+
+
+def test_lines_arrive_in_order(pipe: tuple[int, int]) -> None:
+    handler = BackgroundHandler(pipe[1])
+    for number in range(100):
+        handler.emit(record(f"line {number}"))
+    handler.close()
+    lines = os.read(pipe[0], 1 << 16).decode().splitlines()
+    assert lines == [f"line {number}" for number in range(100)]
+    assert handler.dropped == 0
+
+
+def test_a_reader_that_does_not_read_stops_nobody(pipe: tuple[int, int]) -> None:
+    handler = BackgroundHandler(pipe[1], capacity=50)
+    while handler.dropped < 10:
+        handler.emit(record("x" * 10_000))
+    os.set_blocking(pipe[0], False)
+    while True:  # let the writing thread go, so that the test ends at once
+        try:
+            os.read(pipe[0], 1 << 20)
+        except BlockingIOError:
+            break
+    handler.close()
+
+
+def test_lines_for_nobody_are_counted() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    handler = BackgroundHandler(write)
+    handler.emit(record())
+    handler.close()
+    os.close(write)
+    assert handler.dropped == 1

@@ -1,0 +1,167 @@
+"""The table of settings, and what texts make of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from app import __version__
+from app.options import SettingsError, load, unknown
+from app.settings import ROWS, Row, Settings, limits, table
+from app.workers.cpus import available_cpus
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """The command, in an environment without other settings."""
+    return subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from app.cli import main; sys.exit(main())",
+            *arguments,
+        ],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", **environ},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_the_contract_fixes_some_defaults() -> None:
+    settings = load({})
+    assert (settings.host, settings.port) == ("127.0.0.1", 8000)
+    assert settings.workers == available_cpus()
+    assert settings.api_keys == settings.cors_origins == ()
+
+
+def test_every_setting_is_explained() -> None:
+    assert [row.name for row in ROWS] == [field.name for field in fields(Settings)]
+    for row in ROWS:
+        assert row.help.endswith("."), row.name
+        assert len(row.help) > 15, row.name
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_default_as_shown_is_a_value(row: Row) -> None:
+    if " " in row.shown:
+        return  # told in words, as it depends on the machine
+    assert getattr(load({row.variable: row.shown}), row.name) == getattr(Settings(), row.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("max_body_bytes", "3MiB", 3 << 20),
+        ("max_body_bytes", " 17 ", 17),
+        ("max_flops", "2.5e9", 2_500_000_000),
+        ("batching", "off", False),
+        ("batching", "True", True),
+        ("drain_timeout_s", "0.5", 0.5),
+        ("workers", "0", 0),
+        ("api_keys", "one, two,", ("one", "two")),
+        ("cors_origins", "https://a.example,http://b.example:8080", None),
+        ("root_path", "/deep/path", "/deep/path"),
+    ],
+)
+def test_texts_are_read(name: str, text: str, value: object) -> None:
+    found = getattr(load({f"CONVOKE_{name.upper()}": text}), name)
+    assert found == (value if value is not None else tuple(text.split(",")))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("port", "http", "an integer from 0 to 65535"),
+        ("port", "65536", "an integer from 0 to 65535"),
+        ("port", "8000MiB", "an integer from 0 to 65535"),
+        ("workers", "-1", "an integer from 0 to 1024"),
+        ("workers", "1.5", "an integer from 0 to 1024"),
+        ("max_body_bytes", "1GB", "an integer of at least 0, or one with KiB, MiB or GiB after it"),
+        ("drain_timeout_s", "nan", "a number of at least 0"),
+        ("drain_timeout_s", "inf", "a number of at least 0"),
+        ("batching", "maybe", "true or false"),
+        ("log_level", "loud", "debug or info or warning or error"),
+        ("root_path", "convoke", "a path as /convoke"),
+        ("root_path", "/convoke/", "a path as /convoke"),
+        ("cors_origins", "example.org", "origins as https://example.org"),
+        ("api_keys", "käse", "keys of visible ASCII characters"),
+    ],
+)
+def test_what_is_no_value_is_refused_in_a_line(name: str, text: str, expected: str) -> None:
+    variable = f"CONVOKE_{name.upper()}"
+    with pytest.raises(SettingsError) as refused:
+        load({variable: text})
+    assert str(refused.value).startswith(f"{variable}: expected {expected}")
+    assert "\n" not in str(refused.value)
+
+
+def test_an_option_goes_before_its_variable() -> None:
+    settings = load({"CONVOKE_PORT": "1", "CONVOKE_HOST": "::1"}, {"port": "2", "host": None})
+    assert (settings.port, settings.host) == (2, "::1")
+
+
+def test_keys_are_shown_nowhere() -> None:
+    secret = "s3cr3t"
+    assert secret not in repr(load({"CONVOKE_API_KEYS": secret}))
+    with pytest.raises(SettingsError) as refused:
+        load({"CONVOKE_API_KEYS": f"{secret} with spaces"})
+    assert secret not in str(refused.value)
+
+
+def test_misspelt_variables_are_found() -> None:
+    environ = {"CONVOKE_PORT": "1", "CONVOKE_PROT": "1", "PATH": "/bin"}
+    assert unknown(environ) == ["CONVOKE_PROT"]
+
+
+def test_limits_say_what_they_are() -> None:
+    found = limits(load({"CONVOKE_MAX_BODY_BYTES": "5"}))
+    assert found["max_body_bytes"] == {
+        "value": 5,
+        "unit": "bytes",
+        "help": "Largest request body.",
+        "setting": "CONVOKE_MAX_BODY_BYTES",
+    }
+    needed = {"body", "json", "output", "workspace", "queue", "held"}
+    assert {f"max_{name}_bytes" for name in needed} <= found.keys()
+    assert {"max_flops", "max_tensor_rank", "max_queue_requests"} <= found.keys()
+    assert not {"api_keys", "host", "port"} & found.keys()
+
+
+def test_the_command_lists_the_table() -> None:
+    done = run("settings")
+    assert (done.returncode, done.stdout) == (0, table())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "message"),
+    [
+        (["serve", "--port", "x"], {}, "convoke: --port: expected an integer from 0 to 65535"),
+        (["serve"], {"CONVOKE_WORKERS": "many"}, "convoke: CONVOKE_WORKERS: expected an integer"),
+        (["serve", "--prot", "1"], {}, "convoke: unrecognized arguments: --prot 1"),
+        (["sevre"], {}, "convoke: argument command: invalid choice: 'sevre'"),
+        ([], {}, "convoke: the following arguments are required: command"),
+    ],
+)
+def test_a_wrong_command_is_refused_in_a_line(
+    arguments: list[str], environ: dict[str, str], message: str
+) -> None:
+    done = run(*arguments, **environ)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    version = project.get("version", __version__)
+    assert run("--version").stdout == f"convoke {version}\n"
