@@ -20,6 +20,20 @@ LAYERS: list[tuple[str, str, dict[str, Any], tuple[int, ...], tuple[int, ...]]] 
     ("conv", "one sample of 230 MB", {"padding": 2}, (1, 32, 272, 272), (16, 32, 5, 5)),
     ("conv", "channels last", {"padding": 1, "layout": "NHWC"}, (4, 112, 112, 64), (3, 3, 64, 32)),
     ("conv", "strided", {"padding": 1, "stride": 2}, (8, 64, 112, 112), (32, 64, 3, 3)),
+    (
+        "conv",
+        "reflected",
+        {"padding": 1, "padding_mode": "reflect"},
+        (8, 64, 112, 112),
+        (8, 64, 3, 3),
+    ),
+    (
+        "conv",
+        "a ReLU inside",
+        {"padding": 1, "activation": "relu"},
+        (8, 64, 112, 112),
+        (8, 64, 3, 3),
+    ),
     ("conv_transpose", "stride 2", {"stride": 2}, (4, 64, 56, 56), (64, 32, 3, 3)),
     ("max_pool", "overlapping", {"kernel": 5, "stride": 1, "padding": 2}, (4, 64, 112, 112), ()),
     ("avg_pool", "overlapping", {"kernel": 5, "stride": 1, "padding": 2}, (4, 64, 112, 112), ()),
@@ -60,10 +74,12 @@ def test_scratch_stays_within_the_stated_bound(
     bound = get_threads() * engine.SCRATCH_BYTES + 2 * weight + SLACK
     shape = engine.plan(operation, config, {k: a.shape for k, a in tensors.items()}).report()
     dy = np.ones(shape["shapes"]["y"], np.float32)
+    # The value before an activation is worked out once more; it has the size of y.
+    again = dy.nbytes if "activation" in config else 0
     forward = peak_beside_outputs(lambda: engine.forward(operation, config, **tensors))
     backward = peak_beside_outputs(lambda: engine.backward(operation, config, **tensors, dy=dy))
     assert forward <= bound, f"{name} forward: {forward / 2**20:.1f} MiB"
-    assert backward <= bound, f"{name} backward: {backward / 2**20:.1f} MiB"
+    assert backward <= bound + again, f"{name} backward: {backward / 2**20:.1f} MiB"
 
 
 def test_planning_allocates_nothing() -> None:

@@ -1,0 +1,105 @@
+"""Batched as alone, and one thread as many, on layers large enough for real blocks and real BLAS.
+
+Generated layers are too small for this: a product's bits may depend on its shape only from the size
+on at which BLAS changes its kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine
+from engine.threads import get_threads
+from tests.engine import laws
+from tests.engine.compare import assert_same_bytes
+from tests.engine.strategies import Layer
+
+CONVS: list[tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...]]] = [
+    ("conv", {"padding": 1}, (1, 3, 17, 19), (8, 3, 3, 3)),
+    ("conv", {"padding": 1}, (1, 16, 7, 7), (33, 16, 3, 3)),
+    ("conv", {"padding": 1, "activation": "gelu"}, (1, 64, 9, 9), (64, 64, 3, 3)),
+    ("conv", {}, (1, 129, 5, 5), (67, 129, 1, 1)),
+    ("conv", {}, (1, 64, 1, 1), (10, 64, 1, 1)),
+    ("conv", {}, (1, 16, 7, 7), (10, 16, 7, 7)),
+    ("conv", {"stride": 2, "padding": 3, "layout": "NHWC"}, (1, 31, 33, 3), (7, 7, 3, 16)),
+    ("conv", {"groups": 24, "padding": 1}, (1, 24, 15, 15), (24, 1, 3, 3)),
+    ("conv", {"groups": 4, "padding": 1}, (1, 32, 13, 13), (64, 8, 3, 3)),
+    ("conv", {"padding": "same", "algorithm": "fastest"}, (1, 32, 24, 24), (32, 32, 3, 3)),
+    ("conv", {"padding": "same", "algorithm": "fastest"}, (1, 8, 24, 24), (8, 8, 9, 9)),
+    ("conv", {"padding": "causal", "dilation": 4}, (1, 20, 301), (20, 20, 5)),
+    ("conv", {"padding": 1}, (1, 6, 9, 10, 11), (12, 6, 3, 3, 3)),
+    ("conv", {"padding": 1, "layout": "NHWC"}, (1, 56, 56, 64), (3, 3, 64, 64)),
+    ("conv_transpose", {"stride": 2, "padding": 1}, (1, 33, 11, 11), (33, 16, 4, 4)),
+    ("conv_transpose", {"stride": 2, "groups": 3}, (1, 12, 40), (12, 5, 5)),
+    ("conv_transpose", {"activation": "tanh", "layout": "NHWC"}, (1, 28, 28, 16), (3, 3, 16, 24)),
+]
+POOLS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
+    ("max_pool", {"kernel": 3, "stride": 2, "padding": 1}, (1, 48, 57, 57)),
+    ("max_pool", {"kernel": 2, "layout": "NHWC"}, (1, 57, 57, 48)),
+    ("avg_pool", {"kernel": 3, "stride": 1, "padding": 1}, (1, 48, 57, 57)),
+    ("avg_pool", {"kernel": 31, "stride": 1}, (1, 8, 64, 64)),
+    ("lp_pool", {"kernel": 3, "p": 3.0}, (1, 48, 57, 57)),
+    ("adaptive_avg_pool", {"output_size": 1}, (1, 512, 14, 14)),
+    ("adaptive_avg_pool", {"output_size": 7, "layout": "NHWC"}, (1, 33, 33, 70)),
+    ("adaptive_max_pool", {"output_size": 5}, (1, 48, 57, 57)),
+    ("activation", {"name": "gelu"}, (1, 48, 57, 57)),
+]
+LARGE = [Layer(op, config, {"x": x, "weight": w}, 1) for op, config, x, w in CONVS]
+LARGE += [Layer(op, config, {"x": x}, 1) for op, config, x in POOLS]
+EACH = pytest.mark.parametrize(
+    "layer", LARGE, ids=[f"{place}-{layer.operation}" for place, layer in enumerate(LARGE)]
+)
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    before = get_threads()
+    yield
+    engine.set_threads(before)
+
+
+@EACH
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_batched_as_alone(layer: Layer, dtype: str) -> None:
+    laws.batched_as_alone(layer, [1, 3, 0, 2, 1], dtype)
+    laws.batched_as_alone(layer, [1] * 7, dtype)
+
+
+@EACH
+def test_threads_change_no_bit(layer: Layer) -> None:
+    several = Layer(**(vars(layer) | {"shapes": layer.shapes | {"x": (3, *layer.shapes["x"][1:])}}))
+    laws.same_under_threads(several, [1, 2, 5])
+
+
+@EACH
+def test_a_sample_s_bits_are_its_own(layer: Layer) -> None:
+    """One request of many samples has, sample by sample, the bytes of each alone."""
+    tensors = laws.forward_tensors(layer, 0, 5, "float32")
+    together = engine.forward(layer.operation, layer.config, **tensors)["y"]
+    for n in range(5):
+        one = tensors | {"x": tensors["x"][n : n + 1]}
+        alone = engine.forward(layer.operation, layer.config, **one)["y"]
+        assert alone.tobytes() == together[n : n + 1].tobytes(), f"sample {n}"
+
+
+def shifted(a: np.ndarray) -> np.ndarray:
+    """The same numbers one element off any larger alignment."""
+    room = np.empty(a.size + 1, a.dtype)[1:].reshape(a.shape)
+    room[...] = a
+    return room
+
+
+@EACH
+def test_where_tensors_lie_in_memory_changes_no_bit(layer: Layer) -> None:
+    for action, tensors in laws.ACTIONS:
+        request = tensors(layer, 0, 2, "float32")
+        single = engine.forward if action == "forward" else engine.backward
+        want = single(layer.operation, layer.config, **request)
+        for moved in (shifted, np.asfortranarray):
+            elsewhere = {name: moved(a) for name, a in request.items()}
+            got = single(layer.operation, layer.config, **elsewhere)
+            assert_same_bytes(got, want, f"{action} of {layer}")
