@@ -4,10 +4,12 @@ import { h } from "./core/dom";
 import { effect } from "./core/signal";
 import { exportMenu } from "./export/menu";
 import { keyboard } from "./keyboard";
+import type { Explanation, Role } from "./math/layer";
 import { header, noticeBar, troubleBar } from "./shell";
 import { apply, followAddress, linkOf } from "./state/address";
 import { App, type View } from "./state/app";
 import { followTheme } from "./state/theme";
+import { valuesOf } from "./state/served";
 import { start } from "./state/spec";
 import { readHash } from "./state/url";
 import { traceView } from "./views/trace";
@@ -66,6 +68,18 @@ function mount(): void {
   document.body.replaceChildren(h("div", { class: "page", "data-stale": () => (app.session.stale() ? "1" : "0") },
     header(app, { share: () => void share(), exports: () => exportMenu(app) }), noticeBar(app), troubleBar(app), main));
 }
+
+declare global {
+  interface Window {
+    /** For the curious at the console: what Trace knows about the layer on show. */
+    convoke: { explain(role: Role, index: number): Explanation | null; value(role: Role): number[] };
+  }
+}
+
+window.convoke = {
+  explain: (role, index) => app.session.served()?.layer.explain(role, index) ?? null,
+  value: (role) => Array.from(app.session.served() ? (valuesOf(app.session.served()!, role) ?? []) : []),
+};
 
 apply(app, readHash(location.hash));
 fallBack();

@@ -6,6 +6,7 @@ type Cleanup = () => void;
 let observer: Observer | null = null;
 let owner: Cleanup[] | null = null;
 let depth = 0;
+let births = 0;
 const waiting = new Set<Effect>();
 
 export interface Read<T> {
@@ -84,10 +85,18 @@ export function computed<T>(work: () => T): Read<T> {
   };
 }
 
+/** Like `computed`, but tells its readers only of values that differ: for what decides which controls there are. */
+export function memo<T>(work: () => T): Read<T> {
+  const value = signal(untrack(work));
+  effect(() => value.set(work()));
+  return value;
+}
+
 class Effect implements Observer {
   sources = new Set<Set<Observer>>();
   private inner: Cleanup[] = [];
   private ended = false;
+  readonly born = (births += 1);
 
   constructor(private readonly work: () => void | Cleanup) {}
 
@@ -148,13 +157,20 @@ export function batch(work: () => void): void {
 function flush(): void {
   depth += 1;
   try {
-    for (const next of waiting) {
+    for (let next = eldest(); next; next = eldest()) {
       waiting.delete(next);
       next.run();
     }
   } finally {
     depth -= 1;
   }
+}
+
+/** Effects run eldest first, so that one that is about to end another does so before it runs in vain. */
+function eldest(): Effect | null {
+  let found: Effect | null = null;
+  for (const one of waiting) if (found === null || one.born < found.born) found = one;
+  return found;
 }
 
 export function untrack<T>(work: () => T): T {

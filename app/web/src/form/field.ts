@@ -1,7 +1,7 @@
 /** A control for one config field, made from its kind; what the service refuses is explained under it. */
 
 import { type Child, h } from "../core/dom";
-import type { Read } from "../core/signal";
+import { memo, type Read } from "../core/signal";
 import { type App } from "../state/app";
 import { type Spec, withField } from "../state/spec";
 import { type Field, type Kind, type Named, WHOLE } from "./kinds";
@@ -82,8 +82,9 @@ const numberOf = (value: unknown) => (typeof value === "number" ? value : null);
 function numberControl({ field, value, set }: Control, kind: Extract<Kind, { kind: "number" }>): Child {
   const step = kind.integer ? 1 : 0.5;
   const minimum = kind.integer ? kind.minimum : Math.max(kind.minimum, kind.minimum === 0 ? 0.5 : -99);
+  const given = memo(() => kind.nullable && field.otherwise === null && numberOf(value()) !== null);
   return [
-    kind.nullable && field.otherwise === null && (() => numberOf(value()) !== null && clear(field, set)),
+    () => given() && clear(field, set),
     stepper({
       label: labelOf(field.name), value: () => numberOf(value()), placeholder: () => "auto", step,
       minimum, maximum: 99, onChange: set,
@@ -111,14 +112,17 @@ function axesControl(control: Control, minimum: number, nullable: boolean): Chil
       label: `${labelOf(field.name)} ${letter}`.trim(), value: () => entry(axis), minimum, maximum: 64,
       placeholder: () => "auto", start: () => startOf(app, field, axis), onChange: change,
     });
+  const dimensions = memo(() => dimsOf(control));
+  const apart = memo(() => Array.isArray(value()) && dimensions() > 1);
+  const given = memo(() => nullable && value() !== null && !field.required);
   return () => {
-    const dims = dimsOf(control);
-    const split = Array.isArray(value()) && dims > 1;
+    const dims = dimensions();
+    const split = apart();
     const setAxis = (axis: number) => (next: number) =>
       set(Array.from({ length: dims }, (_, at) => (at === axis ? next : (entry(at) ?? startOf(app, field, at)))));
     const together = (next: number) => set(field.required && Array.isArray(value()) ? Array(dims).fill(next) : next);
     return h("span", { class: "axes" },
-      nullable && value() !== null && !field.required && clear(field, set),
+      () => given() && clear(field, set),
       dims > 1 && splitButton(field, split, () => set(split ? entry(0) : Array.from({ length: dims }, (_, at) => entry(at) ?? startOf(app, field, at)))),
       h("span", { class: "axes-list" },
         split
@@ -137,10 +141,11 @@ function splitButton(field: Field, split: boolean, onClick: () => void): HTMLEle
 
 function paddingControl(control: Control, names: readonly string[]): Child {
   const { field, value, set } = control;
-  const mode = () => {
+  const dimensions = memo(() => dimsOf(control));
+  const mode = memo(() => {
     const now = value();
     return typeof now === "string" ? now : Array.isArray(now) ? "pairs" : "number";
-  };
+  });
   const pair = (axis: number, side: 0 | 1): number => {
     const now = value();
     const entry: unknown = Array.isArray(now) ? now[axis] : now;
@@ -159,7 +164,7 @@ function paddingControl(control: Control, names: readonly string[]): Child {
   return [
     select(`${labelOf(field.name)}, how`, () => list, mode, choose),
     () => mode() === "number" && stepper({ label: labelOf(field.name), value: () => pair(0, 0), minimum: 0, maximum: 32, onChange: set }),
-    () => mode() === "pairs" && h("span", { class: "axes-list" }, [...AXES[dimsOf(control)]].map((letter, axis) =>
+    () => mode() === "pairs" && h("span", { class: "axes-list" }, [...AXES[dimensions()]].map((letter, axis) =>
       h("span", { class: "axis" }, h("i", null, letter), sideStepper(axis, 0, letter), sideStepper(axis, 1, letter)))),
   ];
 }
@@ -183,7 +188,7 @@ function namedControl(
     const now = value();
     return (typeof now === "string" ? { name: now } : now) as { name: string; [key: string]: unknown } | null;
   };
-  const chosen = () => list.find((one) => one.name === map()?.name);
+  const chosen = memo(() => list.find((one) => one.name === map()?.name));
   const put = (key: string, next: unknown) => set({ ...map(), [key]: next });
   return [
     select(label, () => options(list.map((one) => one.name), nullable), () => map()?.name ?? "",

@@ -1,7 +1,7 @@
 /** The panel of controls: the operation, its sizes, and a field for each entry of its config's schema. */
 
 import { type Child, h } from "../core/dom";
-import { computed } from "../core/signal";
+import { memo } from "../core/signal";
 import type { App } from "../state/app";
 import { EXAMPLES } from "../state/examples";
 import { CAPS, isConvolution, OPERATIONS, type Spec, start } from "../state/spec";
@@ -17,8 +17,8 @@ const NEVER = new Set(["input_shape", "return_indices"]);
 
 export function panel(app: App): HTMLElement {
   const { session } = app;
-  const op = computed(() => session.draft().op);
-  const fields = computed(() => fieldsOf(app.catalogue()?.[op()] ?? {}).filter((one) => !NEVER.has(one.name)));
+  const op = memo(() => session.draft().op);
+  const fields = memo(() => fieldsOf(app.catalogue()?.[op()] ?? {}).filter((one) => !NEVER.has(one.name)));
   const first = (field: Field) => !LATER.has(field.name) || field.required;
   return h("aside", { class: "panel", "aria-label": "Layer" },
     h("div", { class: "block" },
@@ -77,26 +77,25 @@ function sizes(app: App): Child {
       h("div", { class: "field-line" }, h("span", { class: "field-label" }, label),
         stepper({ label, value: () => read(session.draft()), minimum: 1, maximum, onChange: (value) => session.change((spec) => write(spec, value), name) })),
       refusalNote(app, name, WHOLE_NUMBER, 1, read, (spec, value) => write(spec, value as number)));
-  const axes = (key: "size" | "kernel", label: string, maximum: () => number): Child => () => {
-    const { dims } = session.draft();
+  const axes = (key: "size" | "kernel", label: string, dims: number, maximum: number): Child => {
     const letters = ["", "W", "HW", "DHW"][dims];
     return h("div", { class: "field" },
       h("div", { class: "field-line" }, h("span", { class: "field-label" }, label, h("i", { class: "axes-letters" }, [...letters].join(" × ").toLowerCase())),
         h("span", { class: "axes-row" }, [...letters].map((letter, axis) => stepper({
-          label: `${label} ${letter}`, value: () => session.draft()[key][axis] ?? 1, minimum: 1, maximum: maximum(),
+          label: `${label} ${letter}`, value: () => session.draft()[key][axis] ?? 1, minimum: 1, maximum,
           onChange: (value) => session.change((spec) => ({ ...spec, [key]: spec[key].map((v, at) => (at === axis ? value : v)) }), key),
         })))),
-      refusalNote(app, key, { kind: "axes", minimum: 1, nullable: false }, session.draft()[key],
+      refusalNote(app, key, { kind: "axes", minimum: 1, nullable: false }, Array(dims).fill(1),
         (spec) => spec[key], (spec, value) => ({ ...spec, [key]: value as number[] })));
   };
-  const convolution = computed(() => isConvolution(session.draft().op));
-  const dims = computed(() => session.draft().dims);
+  const convolution = memo(() => isConvolution(session.draft().op));
+  const dims = memo(() => session.draft().dims);
   return [
     one("samples", "Samples", (spec) => spec.samples, (spec, value) => ({ ...spec, samples: value }), CAPS.samples),
     one("channels", "Channels in", (spec) => spec.channels, (spec, value) => ({ ...spec, channels: value }), CAPS.channels),
     () => convolution() && one("outputs", "Channels out", (spec) => spec.outputs, (spec, value) => ({ ...spec, outputs: value }), CAPS.channels),
-    () => (dims(), axes("size", "Input", () => CAPS.size[dims()]) as () => Child)(),
-    () => convolution() && (dims(), axes("kernel", "Kernel", () => CAPS.kernel) as () => Child)(),
+    () => axes("size", "Input", dims(), CAPS.size[dims()]),
+    () => convolution() && axes("kernel", "Kernel", dims(), CAPS.kernel),
     () => convolution() && row("Bias", toggle("Bias", () => session.draft().bias, (on) => session.change((spec) => ({ ...spec, bias: on }), "bias"))),
   ];
 }

@@ -75,8 +75,16 @@ export function gridView(options: GridOptions): GridView {
     else if (cursor.peek() >= plane().rows * plane().cols) cursor.set(0);
   });
   painting(canvas, options);
-  pointing(element, canvas, options, (index, text) => editing.set({ index, text }));
-  typing(element, options, cursor, (index, text) => editing.set({ index, text }));
+  const edit: OpenEditor = (index, text) => {
+    editing.set({ index, text });
+    // At once, so that the next key already goes there.
+    const field = element.querySelector<HTMLInputElement>(".grid-editor")!;
+    field.focus();
+    if (text) field.setSelectionRange(text.length, text.length);
+    else field.select();
+  };
+  pointing(element, canvas, options, edit);
+  typing(element, options, cursor, edit);
   return { element, canvas };
 }
 
@@ -223,10 +231,5 @@ function editor(options: GridOptions, of: { index: number; text: string }, close
   });
   field.addEventListener("pointerdown", (event) => event.stopPropagation());
   field.addEventListener("blur", () => finish(true));
-  requestAnimationFrame(() => {
-    field.focus();
-    if (of.text) field.setSelectionRange(field.value.length, field.value.length);
-    else field.select();
-  });
   return field;
 }

@@ -1,7 +1,7 @@
 /** Checkerboard: where windows overlap unevenly, transposed convolutions and convolution gradients have a pattern. */
 
 import { type Child, h } from "../../core/dom";
-import { computed, effect, type Read, signal } from "../../core/signal";
+import { computed, effect, memo, type Read, signal } from "../../core/signal";
 import { brief } from "../../core/format";
 import { type Panel, shows } from "../../export/panels";
 import { segments, stepper } from "../../form/widgets";
@@ -23,6 +23,8 @@ const STRIDES = [1, 2, 3, 4];
 export function checkerboardView(app: App): HTMLElement {
   const found = resource(app, app.board, (board, abort) => pictures(app.client, board, abort));
   const put = (change: Partial<Board>) => app.board.update((board) => limited({ ...board, ...change }));
+  const kernel = memo(() => app.board().kernel);
+  const stride = memo(() => app.board().stride);
   shows(app, () => {
     const all = found.value();
     return all ? [[["Transposed convolution", all.transposed], ["Convolution’s gradient", all.gradient], ["Resize, then convolve", all.resized]].map(
@@ -41,7 +43,7 @@ export function checkerboardView(app: App): HTMLElement {
     h("div", { class: "board-lower" },
       h("section", null, h("h3", null, "Along one axis"),
         h("p", { class: "hint" }, "Each bar is one window; below, how many windows each output lies under."),
-        () => footprints(app.board().kernel, app.board().stride)),
+        () => footprints(kernel(), stride())),
       h("section", null, h("h3", null, "Every kernel and stride"),
         h("p", { class: "hint" }, "The pattern far from the borders. Even ones are ringed; choose any."),
         matrix(app, put))));
@@ -61,7 +63,7 @@ function controls(app: App, put: (change: Partial<Board>) => void): HTMLElement 
     h("label", { class: "inline" }, `${label} `, () => stepper({
       label, value: () => app.board()[key], minimum, maximum: maximum(), onChange: (value) => put({ [key]: value }),
     }));
-  const most = computed(() => Math.floor((app.board().kernel - 1) / 2));
+  const most = memo(() => Math.floor((app.board().kernel - 1) / 2));
   return h("div", { class: "verify-controls" },
     one("Kernel", "kernel", 1, () => 7), one("Stride", "stride", 1, () => 5), one("Padding", "padding", 0, most),
     h("span", { class: "inline" }, "Weights ", segments("Weights", [{ value: "ones", label: "Ones" }, { value: "random", label: "Random" }],

@@ -1,7 +1,7 @@
 /** Image: the user's picture through one layer and back, and the gradient of any unit at the input. */
 
 import { type Child, h } from "../../core/dom";
-import { computed, effect, type Read, signal } from "../../core/signal";
+import { computed, effect, memo, type Read, signal } from "../../core/signal";
 import type { App } from "../../state/app";
 import { resource } from "../../state/resource";
 import { filterRow, settingsRow } from "./controls";
@@ -31,7 +31,7 @@ export function imageView(app: App): HTMLElement {
     });
   });
   // A change of the unit alone asks for its gradient only, not for the maps again.
-  const layer = computed(() => JSON.stringify({ ...settings(), unit: null }));
+  const layer = memo(() => JSON.stringify({ ...settings(), unit: null }));
   const ready = computed(() => {
     const image = grey();
     layer();
@@ -44,13 +44,14 @@ export function imageView(app: App): HTMLElement {
     return now && unit ? { now, unit: inside(unit, now) } : null;
   });
   const traced = resource(app, unitAsked, ({ now, unit }, abort) => trace(app.client, now, unit, abort));
+  const started = memo(() => passed.value() !== null);
   const shownTrace = () => (settings().unit ? traced.value() : null);
   const element = h("article", { class: "page-body image-view" },
     h("header", { class: "page-head" },
       h("h2", null, "A picture through one layer, and back"),
       h("p", null, "Convolved, pooled, unpooled, and rebuilt by the transposed convolution with the same weights. Choose any unit of a map to see its gradient at the input: what the unit looks for, placed where it looks.")),
     sourceRow(own), settingsRow(settings, put), filterRow(settings, put),
-    () => (passed.value() ? body(passed.value as Read<Passed>, shownTrace, put, settings) : h("p", { class: "hint" }, "…")));
+    () => (started() ? body(passed.value as Read<Passed>, shownTrace, put, settings) : h("p", { class: "hint" }, "…")));
   accept(element, own);
   shows(app, () => exportRows(passed.value(), shownTrace()));
   return element;
@@ -92,10 +93,10 @@ function body(passed: Read<Passed>, traced: Read<Traced | null>, put: (change: P
   const picture = () => flat(passed().image, passed().image.values);
   const gradient = () => flat(passed().image, traced()?.dx ?? new Float32Array(passed().image.values.length));
   top.append(
-    figure("Picture", "x", one("picture", "The picture", picture, "picture"), rangeOf(picture, "picture")),
+    figure("Picture", "the input, in grey", one("picture", "The picture", picture, "picture"), rangeOf(picture, "picture")),
     figure("Rebuilt", "by unpooling and transposed convolution", one("rebuilt", "The rebuilt picture", () => passed().rebuilt, "signed"), rangeOf(() => passed().rebuilt, "signed")),
     figure("Gradient", "of the chosen unit at the input", one("gradient", "The gradient at the input", gradient, "signed"), rangeOf(gradient, "signed")));
-  const key = computed(() => passed().feature.channels);
+  const key = memo(() => passed().feature.channels);
   return [
     top,
     () => closeUp(passed(), traced()),

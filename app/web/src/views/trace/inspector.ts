@@ -1,7 +1,7 @@
 /** The inspector: one cell, the terms that made it, their sum, and the service's own value beside it. */
 
 import { type Child, h } from "../../core/dom";
-import { computed, signal } from "../../core/signal";
+import { memo, type Read, type Signal, signal } from "../../core/signal";
 import { count, full, tiny } from "../../core/format";
 import { level, table } from "../../grid/colour";
 import type { Explanation, Part, Role, Term } from "../../math/layer";
@@ -21,17 +21,19 @@ export const TOLERANCE = 1e-5;
 
 export function inspector(app: App): HTMLElement {
   const all = signal(false);
-  const cell = computed(() => {
-    const active = app.active();
-    return active ? `${active.role} ${active.index}` : "";
-  });
+  const rest = memo(() => Math.max(0, (app.explanation()?.terms.length ?? 0) - SHORT));
   return h("aside", { class: "inspector", "aria-label": "Inspector" },
     () => {
       const of = app.explanation();
       const served = app.session.served();
-      cell();
       if (!of || !served) return h("p", { class: "hint" }, "Choose a cell in any grid to see the terms that made it.");
-      return [heading(app, served, of), h("p", { class: "sentence" }, sentence(served, of)), terms(app, served, of, all()), more(of, all), total(served, of)];
+      return [heading(app, served, of), h("p", { class: "sentence" }, sentence(served, of)), terms(app, served, of, all())];
+    },
+    more(rest, all),
+    () => {
+      const of = app.explanation();
+      const served = app.session.served();
+      return of && served && total(served, of);
     },
     h("div", { class: "visually-hidden", "aria-live": "polite", role: "status" }, () => spoken(app)),
     facts(app));
@@ -125,11 +127,9 @@ function row(app: App, served: Served, of: Explanation, term: Term, at: number, 
     of.terms.some((one) => one.note) && h("td", { class: "note" }, term.note ?? ""));
 }
 
-function more(of: Explanation, all: { (): boolean; set(value: boolean): void }): Child {
-  const rest = of.terms.length - SHORT;
-  if (rest <= 0) return null;
-  return h("button", { type: "button", class: "link", onClick: () => all.set(!all()) },
-    all() ? `Show the first ${SHORT}` : `Show ${count(rest, "more term")}`);
+function more(rest: Read<number>, all: Signal<boolean>): Child {
+  return h("button", { type: "button", class: "link", hidden: () => rest() === 0, onClick: () => all.set(!all()) },
+    () => (all() ? `Show the first ${SHORT}` : `Show ${count(rest(), "more term")}`));
 }
 
 export function agrees(of: Explanation, served: number): boolean {

@@ -1,7 +1,7 @@
 /** The linked grids: X, W, Y above dX, dW, dY. */
 
 import { type Child, h } from "../../core/dom";
-import { computed, onCleanup, signal } from "../../core/signal";
+import { computed, memo, onCleanup, signal } from "../../core/signal";
 import { menu, stepper } from "../../form/widgets";
 import type { Role } from "../../math/layer";
 import type { App } from "../../state/app";
@@ -26,12 +26,12 @@ export function stage(app: App): Stage {
   const planes = new Planes(app);
   const width = signal(800);
   const height = signal(innerHeight);
-  const roles = computed(() => {
+  const roles = memo(() => {
     const served = app.session.served();
     const key = served ? [served.spec.op, String("bias" in served.shapes)].join() : "";
     return key;
   });
-  const paired = computed(() => width() < NARROW);
+  const paired = memo(() => width() < NARROW);
   const middleRole = (): Role | null => {
     const { shapes } = app.session.served()!;
     return shapes.weight ? "weight" : shapes.indices ? "indices" : null;
@@ -84,8 +84,9 @@ function content(app: App, planes: Planes, cell: (role: Role) => number, layout:
 }
 
 function samplePicker(app: App): Child {
+  const count = memo(() => app.shapes().x?.[0] ?? 1);
   return () => {
-    const samples = app.shapes().x?.[0] ?? 1;
+    const samples = count();
     return samples > 1 && h("div", { class: "samples" }, "Sample",
       stepper({
         label: "Sample", value: () => app.pick().n, minimum: 0, maximum: samples - 1,
@@ -96,8 +97,8 @@ function samplePicker(app: App): Child {
 
 /** What the marks in the grids mean. */
 export function key(app: App): HTMLElement {
-  const unread = computed(() => app.session.served()?.read.some((seen) => seen === 0) ?? false);
-  const wins = computed(() => (app.session.served()?.layer.winners(0) ?? null) !== null);
+  const unread = memo(() => app.session.served()?.read.some((seen) => seen === 0) ?? false);
+  const wins = memo(() => (app.session.served()?.layer.winners(0) ?? null) !== null);
   return h("div", { class: "key" },
     h("span", { class: "key-item" }, h("span", { class: "swatch chosen" }), "chosen"),
     h("span", { class: "key-item" }, h("span", { class: "swatch lit" }), "has to do with it"),

@@ -1,7 +1,7 @@
 /** One tensor of the stage: its name, its plane, its range, and the pages that it has. */
 
 import { type Child, h } from "../../core/dom";
-import { computed, type Read } from "../../core/signal";
+import { memo, type Read } from "../../core/signal";
 import { full } from "../../core/format";
 import { fill } from "../../data/fill";
 import { PRESETS, type PresetName } from "../../data/presets";
@@ -85,7 +85,7 @@ function describe(app: App, role: Role, index: number): string {
 /** The planes of a tensor as small pictures, and depth where there is one. */
 function pages(app: App, planes: Planes, role: Role): Child {
   if (SPACE[role] === "bias" || SPACE[role] === "weight") return SPACE[role] === "weight" ? depth(app, role) : null;
-  const channels = computed(() => app.shapes()[role]?.[1] ?? 1);
+  const channels = memo(() => app.shapes()[role]?.[1] ?? 1);
   const key = SPACE[role] === "x" ? "c" : "o";
   const choose = (channel: number) => app.wish.update((wish) => {
     const served = app.session.served();
@@ -120,7 +120,7 @@ function pages(app: App, planes: Planes, role: Role): Child {
 
 function depth(app: App, role: Role): Child {
   const key = ({ x: "xd", y: "yd", weight: "kd", bias: "kd" } as const)[SPACE[role]];
-  const extent = computed(() => app.shapes()[role]?.[2] ?? 1);
+  const extent = memo(() => app.shapes()[role]?.[2] ?? 1);
   return () => extent() > 1 && h("label", { class: "depth" }, "depth ",
     stepper({
       label: `${SYMBOL[role]} depth`, value: () => app.pick()[key], minimum: 0, maximum: extent() - 1,

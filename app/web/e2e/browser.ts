@@ -1,0 +1,87 @@
+/** A Chromium and pages in it that notice every error and every request elsewhere. */
+
+import { existsSync } from "node:fs";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { expect, inject } from "vitest";
+
+const INSTALLED = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const FLAGS = [
+  "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+  "--disable-sync", "--no-first-run",
+];
+
+export function launch(): Promise<Browser> {
+  const path = process.env.CHROMIUM ?? INSTALLED.find(existsSync);
+  return chromium.launch({ executablePath: path, args: FLAGS });
+}
+
+export interface Opened {
+  readonly page: Page;
+  /** Asserts that nothing went wrong, and closes. */
+  done(): Promise<void>;
+}
+
+export interface How extends BrowserContextOptions {
+  /** Console errors that the test provokes itself. */
+  expected?: RegExp;
+  base?: string;
+  before?: (page: Page) => Promise<void>;
+}
+
+export async function open(browser: Browser, hash = "", how: How = {}): Promise<Opened> {
+  const { expected, base = inject("url"), before, ...options } = how;
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  const page = await context.newPage();
+  const wrong: string[] = [];
+  page.on("console", (message) => {
+    if (message.type() === "error" && !expected?.test(message.text())) wrong.push(message.text());
+  });
+  page.on("pageerror", (error) => wrong.push(String(error.stack)));
+  page.on("request", (request) => {
+    const { origin, protocol } = new URL(request.url());
+    if (origin !== new URL(base).origin && !["blob:", "data:"].includes(protocol)) wrong.push(`request to ${request.url()}`);
+  });
+  await before?.(page);
+  await page.goto(base + hash);
+  await settled(page);
+  return {
+    page,
+    done: async () => {
+      expect(wrong).toEqual([]);
+      await context.close();
+    },
+  };
+}
+
+/** What is asked for is what is shown. */
+export async function settled(page: Page): Promise<void> {
+  await page.waitForFunction(() => {
+    const tidy = document.querySelector<HTMLElement>(".page")?.dataset.stale === "0";
+    return tidy && document.querySelector("[data-state='ok'] .light") !== null && window.convoke.explain("y", 0) !== null;
+  });
+}
+
+export interface Layer {
+  [key: string]: string | number | object | undefined;
+}
+
+/** A link's hash from its parts. */
+export function link(parts: Layer): string {
+  const out = new URLSearchParams({ v: "1" });
+  for (const [key, value] of Object.entries(parts)) {
+    if (value !== undefined) out.set(key, typeof value === "object" ? JSON.stringify(value) : String(value));
+  }
+  return `#${out}`;
+}
+
+/** Goes to another state without loading the page anew. */
+export async function go(page: Page, hash: string): Promise<void> {
+  await page.evaluate((next) => {
+    location.hash = next;
+  }, hash);
+  await page.waitForFunction((next) => location.hash === next || decodeURIComponent(location.hash) === decodeURIComponent(next), hash);
+  await page.evaluate(() => new Promise((resolve) => setTimeout(resolve)));
+  await settled(page);
+}
+
+export const grid = (role: string) => `[data-tensor="${role}"] .grid`;
