@@ -45,7 +45,14 @@ def kernels(report: Report) -> Figure:
         axes.grid(axis="x", alpha=0.3)
     axes.invert_yaxis()
     figure.axes[0].legend(loc="best")
+    _mark(figure, report)
     return figure
+
+
+def _mark(figure: Figure, report: Report) -> None:
+    """A picture travels without its tables, so it says itself what it must not be used for."""
+    if not report.quiet:
+        figure.suptitle("DISTURBED: others used the machine; not to be quoted", color="tab:red")
 
 
 def _over(row: Row, peer: str) -> bool:
@@ -82,5 +89,8 @@ def scaling(report: Report) -> Figure:
         axes.set_xlabel(name)
         axes.grid(which="both", alpha=0.2)
         axes.legend(fontsize="small")
+        axes.set_xticks(values, [f"{value:g}" for value in values])
+        axes.set_xticks([], minor=True)
     panels[0].set_ylabel("ms (dotted: linear)")
+    _mark(figure, report)
     return figure

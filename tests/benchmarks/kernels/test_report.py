@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.kernels.measure import Row, Timing
 from benchmarks.kernels.report import Report
-from benchmarks.kernels.scaling import exponent
+from benchmarks.kernels.scaling import Growth, exponent
 from benchmarks.kernels.session import Job, run_all
 from benchmarks.kernels.tables import document, grid
 from benchmarks.kernels.targets import geometric_mean, plain, targets
@@ -112,6 +112,17 @@ def test_tables_name_every_case(markdown: bool) -> None:
     text = document(report(row("alpha", "forward", 2, 4), row("beta", "backward", 2, 4)), markdown)
     assert "alpha" in text
     assert "beta" in text
+
+
+@pytest.mark.parametrize(("others", "marks"), [(0.0, 0), (1.5, 1)])
+def test_pictures_of_a_disturbed_run_say_so(others: float, marks: int) -> None:
+    pytest.importorskip("matplotlib")
+    from benchmarks.kernels import plots
+
+    one = report(row("a", "forward", 2, 4), row("a", "backward", 2, 4), others=others)
+    one.growths = [Growth("N", "forward", (1, 2), (same(1), same(2)), 1.0)]
+    for figure in (plots.kernels(one), plots.scaling(one)):
+        assert figure.get_suptitle().count("DISTURBED") == marks
 
 
 def test_grid() -> None:
