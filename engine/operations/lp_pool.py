@@ -2,7 +2,8 @@
 
     y = (Σ |x|^p)^(1/p)        dx = dy · sign(x) · (|x| / y)^(p−1), and 0 where y is 0
 
-As ONNX's LpPool. p = 1 is the sum of magnitudes; the larger p, the closer to the maximum.
+As ONNX's LpPool. p = 1 is the sum of magnitudes; the larger p, the closer to the maximum. Powers are
+summed as they are: where |x|^p leaves the dtype's range, so does the result, as in PyTorch.
 """
 
 from __future__ import annotations
