@@ -7,6 +7,9 @@ by size as the bytes come in and by time through `sweep`, which costs requests n
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import sys
+import termios
 from collections.abc import Iterable
 from time import monotonic
 from typing import Any
@@ -107,7 +110,7 @@ class Connection(HttpToolsProtocol):
 
     def expire(self, now: float) -> None:
         """End the connection if the client has been too slow to send, or to take its answer."""
-        unsent = self.transport.get_write_buffer_size()
+        unsent = self._unsent_bytes()
         if unsent == 0 or unsent != self._unsent:
             self._unsent, self._taken = unsent, now
         if now - self._taken > self.settings.answer_timeout_s:
@@ -125,6 +128,17 @@ class Connection(HttpToolsProtocol):
             self._refuse(RequestTimeout("The request's headers did not arrive in time."))
         elif self._coming == "body" and waited > self.settings.body_timeout_s:
             self._refuse(RequestTimeout("The request's body did not arrive in time."))
+
+    def _unsent_bytes(self) -> int:
+        """Bytes of answers that the client has not taken, where some of them are still with us.
+
+        The kernel's part counts, as it may go down for long before it takes more of ours.
+        """
+        ours = self.transport.get_write_buffer_size()
+        if not ours:
+            return 0
+        queued = fcntl.ioctl(self.transport.get_extra_info("socket"), termios.TIOCOUTQ, bytes(4))
+        return ours + int.from_bytes(queued, sys.byteorder)
 
     def _expect(self, part: str) -> None:
         self._silent = 0

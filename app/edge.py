@@ -18,8 +18,9 @@ from app import logs
 from app.errors import ShuttingDown
 from app.lifecycle import Lifecycle
 from app.problems import Problem, problem
+from app.record import Record
 from app.settings import Settings
-from app.telemetry import Record, Telemetry
+from app.telemetry import Telemetry
 
 RECORD = "convoke.record"
 """Key of the request's `Record` in its scope."""

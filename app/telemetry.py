@@ -1,4 +1,4 @@
-"""What happened: the story of each request, and the metrics that add them up.
+"""The metrics, which add up the stories of all requests, and the log line of each.
 
 Everything is counted in the server process; workers report through the dispatcher. Labels come
 from closed sets (the catalogue, the actions, the problem table), so that no client can make series.
@@ -7,9 +7,7 @@ from closed sets (the catalogue, the actions, the problem table), so that no cli
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 from functools import cache
-from time import monotonic
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -23,75 +21,16 @@ from prometheus_client import (
 )
 
 from app import __version__, logs
+from app.record import Record
 
 EXPOSITION_TYPE = CONTENT_TYPE_LATEST
 """Media type of the metrics' text."""
 
-STAGES = ("decode", "queue", "compute", "encode")
 _SECONDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
 )
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-
-
-@dataclass(slots=True)
-class Record:
-    """The story of one request, filled in on its way.
-
-    Attributes:
-        headers: by lower-case name; the values of a repeated one joined by commas.
-        started: arrival of the first byte, on the monotonic clock.
-        operation, action: from the catalogue; `unknown` where the path names no such thing, `none`
-            where it names nothing.
-        stages: seconds spent in each of `STAGES` so far.
-        problem: slug of the problem it was answered with.
-        unread: whether a part of the body may still be on its way.
-    """
-
-    request_id: str
-    headers: dict[bytes, bytes]
-    started: float
-    method: str = ""
-    path: str = ""
-    client: str = ""
-    operation: str = "none"
-    action: str = "none"
-    status: int = 0
-    problem: str = ""
-    unread: bool = False
-    bytes_in: int = 0
-    bytes_out: int = 0
-    batch_requests: int = 0
-    batch_rows: int = 0
-    stages: dict[str, float] = field(default_factory=dict)
-
-    def server_timing(self) -> str:
-        """The `Server-Timing` header: every stage in milliseconds."""
-        stages = self.stages
-        return ", ".join(f"{name};dur={stages.get(name, 0.0) * 1e3:.3f}" for name in STAGES)
-
-    def fields(self) -> dict[str, object]:
-        """What the log says of it."""
-        line: dict[str, object] = {
-            "request_id": self.request_id,
-            "client": self.client,
-            "method": self.method,
-            "path": self.path[:200],
-            "status": self.status,
-            "ms": round((monotonic() - self.started) * 1e3, 3),
-            "bytes_in": self.bytes_in,
-            "bytes_out": self.bytes_out,
-        }
-        if self.problem:
-            line["problem"] = self.problem
-        if self.operation != "none":
-            line |= {"operation": self.operation, "action": self.action}
-        for name, seconds in self.stages.items():
-            line[f"{name}_ms"] = round(seconds * 1e3, 3)
-        if self.batch_requests:
-            line |= {"batch_requests": self.batch_requests, "batch_rows": self.batch_rows}
-        return line
 
 
 class Telemetry:

@@ -8,7 +8,7 @@ from starlette.types import Receive
 
 from app.edge import ClientGone
 from app.errors import BodyTooLarge, DeadlineExceeded, QueueFull
-from app.telemetry import Record
+from app.record import Record
 
 RETRY_S = 1.0
 """When to come back if the bodies held fill the memory set aside for them."""

@@ -6,9 +6,8 @@ tensors on the way.
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
 from time import monotonic, perf_counter
@@ -19,8 +18,8 @@ from starlette.types import Receive, Scope, Send
 import engine
 from app.access import Access
 from app.admission import CostLimits, check_cost
-from app.dispatcher import Answer, Dispatcher, Done, Job
-from app.edge import RECORD, ClientGone
+from app.dispatcher import Answer, Dispatcher, Job
+from app.edge import RECORD
 from app.errors import (
     DeadlineExceeded,
     InvalidHeader,
@@ -29,9 +28,10 @@ from app.errors import (
     ShuttingDown,
 )
 from app.lifecycle import Lifecycle
+from app.record import Record
 from app.routes.body import Intake
+from app.routes.departure import unless_gone
 from app.settings import Settings
-from app.telemetry import Record
 from app.wire import DecodeLimits, Exchange, decode, decode_plan, encode, encode_map, negotiate
 from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
 
@@ -192,7 +192,7 @@ class Compute:
             )
 
     async def _compute(self, job: Job, record: Record, receive: Receive) -> bytes:
-        done = await _unless_gone(self._dispatcher.submit(job), receive)
+        done = await unless_gone(self._dispatcher.submit(job), receive)
         record.stages["queue"] = done.queue_s
         record.stages["compute"] = done.compute_s
         record.stages["encode"] = done.encode_s
@@ -229,36 +229,6 @@ def _encode(call: engine.Call, exchange: Exchange, answer: Answer) -> bytes:
 def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
     value = headers.get(name)
     return None if value is None else value.decode("latin-1")
-
-
-async def _unless_gone(work: Awaitable[Done], receive: Receive) -> Done:
-    """Await the work, and cancel it if the client leaves meanwhile."""
-    this = asyncio.current_task()
-    assert this is not None
-    gone = False
-
-    def leave(_: asyncio.Task[None]) -> None:
-        nonlocal gone
-        gone = True
-        this.cancel()
-
-    watch = asyncio.get_running_loop().create_task(_disconnected(receive))
-    watch.add_done_callback(leave)
-    try:
-        return await work
-    except asyncio.CancelledError:
-        if not gone:
-            raise
-        this.uncancel()
-        raise ClientGone from None
-    finally:
-        watch.remove_done_callback(leave)
-        watch.cancel()
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _send(send: Send, record: Record, media_type: str, body: bytes) -> None:

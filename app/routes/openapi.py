@@ -35,6 +35,8 @@ its tensors as the package of that name writes them, with `tensors=base64` an an
 their bytes in base64. Every refusal is a problem (RFC 9457) that names each field at fault."""
 
 
+_KEY: Schema = {"type": "http", "scheme": "bearer"}
+
 _REFUSALS: dict[str, list[str]] = {}
 for _kind in sorted(KINDS, key=lambda kind: kind.status):
     _REFUSALS.setdefault(str(_kind.status), []).append(_kind.title)
@@ -59,8 +61,8 @@ def describe(catalogue: Mapping[str, Mapping[str, Any]], settings: Settings) -> 
             "parameters": PARAMETERS,
             "headers": HEADERS,
             "responses": {status: _refusal(titles) for status, titles in _REFUSALS.items()},
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-        },
+        }
+        | ({"securitySchemes": {"key": _KEY}} if settings.api_keys else {}),
     }
 
 

@@ -75,7 +75,8 @@ shows.</p>""",
 
 _DOCS = _SHELL.format(
     title="Convoke: reference",
-    head='<link rel="stylesheet" href="docs/swagger-ui.css">',
+    head="""<link rel="icon" href="icon.svg">
+<link rel="stylesheet" href="docs/swagger-ui.css">""",
     body="""<div id="reference"></div>
 <noscript>This viewer needs JavaScript; the description itself is in
 <a href="openapi.json">openapi.json</a>.</noscript>

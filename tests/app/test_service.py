@@ -55,6 +55,7 @@ def strict(strict_log: Path) -> Iterator[Running]:
         "CONVOKE_MAX_CONNECTIONS": "20",
         "CONVOKE_HEADER_TIMEOUT_S": "0.5",
         "CONVOKE_BODY_TIMEOUT_S": "1",
+        "CONVOKE_ANSWER_TIMEOUT_S": "1",
         "CONVOKE_MAX_QUEUE_REQUESTS": "1",
         "CONVOKE_MAX_OUTPUT_BYTES": "8MiB",
     }
@@ -100,17 +101,20 @@ def noise(*shape: int, seed: int = 0) -> NDArray[np.float32]:
 
 
 def slow_body() -> bytes:
-    """Some 13 GFLOP, which take a good while."""
+    """Some 5 GFLOP, which take a good while."""
     config = {"algorithm": "direct", "padding": 3}
-    return packed(config, x=noise(1, 16, 256, 256), weight=noise(128, 16, 7, 7))
+    return packed(config, x=noise(1, 16, 160, 160), weight=noise(128, 16, 7, 7))
 
 
 class Raw:
     """A connection on which anything can be said."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, buffer: int = 1 << 16) -> None:
         host, port = url.removeprefix("http://").split(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=20)
+        self.socket = socket.socket()
+        self.socket.settimeout(20)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        self.socket.connect((host, int(port)))
 
     def __enter__(self) -> Raw:
         return self
@@ -489,6 +493,64 @@ def test_trailers_are_no_headers(strict: Running) -> None:
                 b"0\r\n" + b"X: y\r\n" * 3000
             )
         assert status_of(raw.rest()) in (400, 431)
+
+
+def request(path: str, body: bytes, *headers: str) -> bytes:
+    """A request in msgpack as it goes over the wire, with a key."""
+    lines = [
+        f"POST {path} HTTP/1.1",
+        "Host: x",
+        "Authorization: Bearer beta-key",
+        "Content-Type: application/msgpack",
+        f"Content-Length: {len(body)}",
+        *headers,
+    ]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def test_an_answer_that_nobody_takes_is_given_up(strict: Running, keyed: httpx.Client) -> None:
+    given_up = 'convoke_rejects_total{reason="answer-not-taken"}'
+    before = metric(keyed, given_up)
+    body = packed({"padding": 900_000}, x=noise(1, 1, 4), weight=noise(1, 1, 1))
+    with Raw(strict.url, buffer=1 << 12) as raw:
+        raw.send(request("/v1/conv/forward", body))
+        until(lambda: metric(keyed, "convoke_held_bytes") > 7_000_000)
+        until(lambda: metric(keyed, given_up) == before + 1)
+        until(lambda: metric(keyed, "convoke_held_bytes") == 0)
+
+
+def test_an_answer_that_is_taken_slowly_arrives_whole(strict: Running) -> None:
+    body = packed({"padding": 900_000}, x=noise(1, 1, 4), weight=noise(1, 1, 1))
+    size = 0
+    with Raw(strict.url, buffer=1 << 12) as raw:
+        raw.send(request("/v1/conv/forward", body, "Connection: close"))
+        end = time.monotonic() + 2.5  # longer than an answer may lie untouched
+        while piece := raw.socket.recv(1 << 12):
+            size += len(piece)
+            if time.monotonic() < end:
+                time.sleep(0.01)
+    assert size > 4 * 1_800_000
+
+
+def test_pipelined_requests_are_answered_in_order(strict: Running) -> None:
+    def asked(name: str, *more: str) -> bytes:
+        body: bytes = msgpack.packb({"config": {"kernel": 2}, "shapes": {"x": [1, 1, 4]}})
+        return request("/v1/max_pool/plan", body, f"X-Request-Id: {name}", *more)
+
+    with Raw(strict.url) as raw:
+        raw.send(asked("one") + asked("two") + asked("three", "Connection: close"))
+        found = re.findall(rb"x-request-id: (\w+)", raw.rest())
+    assert found == [b"one", b"two", b"three"]
+
+
+def test_nonsense_after_a_request_does_not_cost_its_answer(strict: Running) -> None:
+    body = packed({"padding": 3}, x=noise(1, 4, 40, 40), weight=noise(32, 4, 7, 7))
+    with Raw(strict.url) as raw:
+        raw.send(request("/v1/conv/forward", body) + b"nonsense\r\n\r\n")
+        answer = raw.rest()
+    assert status_of(answer) == 200
+    assert answer.count(b"HTTP/1.1") == 1
+    assert len(answer) > 4 * 32 * 40 * 40
 
 
 def test_connections_are_counted(strict: Running) -> None:

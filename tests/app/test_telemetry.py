@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.telemetry import STAGES, Record, Telemetry
+from app.record import STAGES, Record
+from app.telemetry import Telemetry
 
 
 def record(**given: object) -> Record:

@@ -1,0 +1,50 @@
+"""Nobody works for a client that has left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from starlette.types import Receive
+
+from app.edge import ClientGone
+
+T = TypeVar("T")
+
+
+async def unless_gone(work: Awaitable[T], receive: Receive) -> T:
+    """Await the work, and cancel it if the client leaves meanwhile.
+
+    Args:
+        receive: the request's, its body read to the end.
+
+    Raises:
+        ClientGone: the client left, and the work has been cancelled.
+    """
+    this = asyncio.current_task()
+    assert this is not None
+    gone = False
+
+    def leave(_: asyncio.Task[None]) -> None:
+        nonlocal gone
+        gone = True
+        this.cancel()
+
+    watch = asyncio.get_running_loop().create_task(_disconnected(receive))
+    watch.add_done_callback(leave)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if not gone:
+            raise
+        this.uncancel()
+        raise ClientGone from None
+    finally:
+        watch.remove_done_callback(leave)
+        watch.cancel()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
