@@ -14,6 +14,8 @@ Rules:
    before it gets here.
 4. An entry marked `alone` never shares.
 5. An entry whose deadline has passed is never handed out.
+6. Small entries can also be asked for by themselves, in the same order among them; that leaves the
+   clock of rule 2 alone, since it is no turn of those who wait.
 """
 
 from __future__ import annotations
@@ -35,6 +37,9 @@ FINGERPRINT_BYTES = 256
 MOST_CLIENTS = 4096
 """Beyond this many, all clients start anew as idle ones."""
 
+SMALL_BYTES = 64 << 10
+"""Up to so many, two copies are compared sooner than NumPy compares two arrays."""
+
 COMPARE_BYTES = 1 << 20
 """Parameters are compared piece by piece, so that a difference ends it early."""
 
@@ -48,12 +53,14 @@ class BatchLimits:
         rows: most samples.
         nbytes: most bytes of inputs and outputs.
         work: most of it, in floating-point operations; beyond that mates wait and gain nothing.
+        small: an entry of no more work than this is small.
     """
 
     requests: int = 64
     rows: int = 1024
     nbytes: int = 64 << 20
     work: float = 2e9
+    small: float = 0.0
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -102,6 +109,9 @@ class _Place:
         self.group = group
 
 
+_Turn = tuple[tuple[float, int], int, _Place]
+"""When an entry's turn is: its tag, then the order in which it was queued."""
+
 E = TypeVar("E", bound=Entry)
 
 
@@ -111,11 +121,13 @@ class Batcher(Generic[E]):
     def __init__(self, limits: BatchLimits) -> None:
         self._limits = limits
         self._open: dict[Hashable, _Group] = {}
-        self._order: list[tuple[tuple[float, int], int, _Place]] = []
+        self._order: list[_Turn] = []
+        self._small_order: list[_Turn] = []
         self._finish: dict[str, float] = {}
         self._virtual = 0.0
         self._count = itertools.count()
         self.depth = 0
+        self.small_depth = 0
         self.nbytes = 0
 
     def add(self, entry: E) -> None:
@@ -126,20 +138,28 @@ class Batcher(Generic[E]):
             entry._tag = (start, next(self._count))
         entry._place = place = _Place(entry, self._group(entry))
         place.group.entries[entry] = None
-        heapq.heappush(self._order, (entry._tag, next(self._count), place))
+        turn = (entry._tag, next(self._count), place)
+        heapq.heappush(self._order, turn)
+        if entry.work <= self._limits.small:
+            heapq.heappush(self._small_order, turn)
+            self.small_depth += 1
         self.depth += 1
         self.nbytes += entry.nbytes
 
-    def take(self, now: float, share: int = 1) -> list[E]:
+    def take(self, now: float, share: int = 1, *, small: bool = False) -> list[E]:
         """Hand out the next batch; empty where nothing waits.
 
         Args:
             share: how many workers are free; each takes its part of a group, so that requests
                 run side by side rather than one after the other.
+            small: whether only small entries are asked for.
         """
-        leader = self._leader(now)
-        if leader is None:
+        found = self._first(self._small_order if small else self._order, now)
+        if found is None:
             return []
+        (start, _), leader = found
+        if not small:
+            self._virtual = max(self._virtual, start)
         batch = self._fill(leader, now, share)
         for entry in batch:
             self._remove(entry)
@@ -184,18 +204,18 @@ class Batcher(Generic[E]):
             batch.append(mate)
         return batch
 
-    def _leader(self, now: float) -> E | None:
-        """The entry that is next; those that are overdue are forgotten on the way."""
-        while self._order:
-            tag, _, place = self._order[0]
+    def _first(self, order: list[_Turn], now: float) -> tuple[tuple[float, int], E] | None:
+        """The entry that is next and its tag; those that are overdue are forgotten on the way."""
+        while order:
+            tag, _, place = order[0]
             entry: E | None = place.entry
             if entry is not None:
                 if not _overdue(entry, now):
-                    self._virtual = max(self._virtual, tag[0])
-                    return entry
+                    return tag, entry
                 self._remove(entry)
-            heapq.heappop(self._order)
-        self._finish.clear()
+            heapq.heappop(order)
+        if not self.depth:
+            self._finish.clear()
         return None
 
     def _remove(self, entry: E) -> None:
@@ -207,13 +227,15 @@ class Batcher(Generic[E]):
             del self._open[group.key]
         entry._place = place.entry = None
         self.depth -= 1
+        self.small_depth -= entry.work <= self._limits.small
         self.nbytes -= entry.nbytes
 
     def _trim(self) -> None:
         """Bound what is remembered of entries and clients that are gone."""
-        if len(self._order) > 64 + 2 * self.depth:
-            self._order = [item for item in self._order if item[-1].entry is not None]
-            heapq.heapify(self._order)
+        for order, depth in ((self._order, self.depth), (self._small_order, self.small_depth)):
+            if len(order) > 64 + 2 * depth:
+                order[:] = [item for item in order if item[-1].entry is not None]
+                heapq.heapify(order)
         if len(self._finish) > MOST_CLIENTS:
             self._finish.clear()
 
@@ -237,6 +259,8 @@ def _same(ours: Parameters, theirs: Parameters) -> bool:
 def _same_bytes(a: NDArray[Any], b: NDArray[Any]) -> bool:
     if a is b or a.nbytes <= 2 * FINGERPRINT_BYTES:
         return True  # the fingerprint has every byte
+    if a.nbytes <= SMALL_BYTES:
+        return a.tobytes() == b.tobytes()
     # As integers, so that a NaN equals itself and -0.0 is not 0.0.
     kind = np.dtype(f"u{a.itemsize}")
     left, right = a.reshape(-1).view(kind), b.reshape(-1).view(kind)

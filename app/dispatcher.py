@@ -41,7 +41,8 @@ class DispatchLimits:
     """The settings of a dispatcher.
 
     Attributes:
-        workers: processes; 0 computes on a thread of this process.
+        workers: processes; 0 computes on a thread of this process. Where `batch` calls some work
+            small, there is an express worker besides, see `WorkQueue`.
         cost: what one request may cost.
         queue: what may be accepted and not yet answered.
         batch: budgets of a shared call; `requests` 1 switches batching off.
@@ -78,13 +79,12 @@ class Dispatcher:
         self._closing = False
         self._all_answered = asyncio.Event()
         runner = Runner(self._queue, observer, limits.max_compute_s)
-        self._pool = Pool(
-            max(1, limits.workers),
-            make_worker or worker_maker(limits),
-            runner.serve,
-            observer.worker_restarted,
-            self._give_up,
-        )
+        make, died = make_worker or worker_maker(limits), observer.worker_restarted
+        self._pool = Pool(max(1, limits.workers), make, runner.serve, died, self._give_up)
+        self._pools = [self._pool]
+        if limits.batch.small:
+            # Small work can do without it, so that there is nothing to do where it cannot be had.
+            self._pools.append(Pool(1, make, runner.serve_express, died, lambda: None))
 
     @property
     def ready(self) -> bool:
@@ -107,9 +107,9 @@ class Dispatcher:
         Raises:
             WorkersUnavailable: none could be started.
         """
-        await self._pool.start()
+        await asyncio.gather(*(pool.start() for pool in self._pools))
         if self._pool.hopeless:
-            await self._pool.close()
+            await self._close()
             raise WorkersUnavailable("No worker could be started.")
 
     async def drain(self, timeout: float) -> bool:
@@ -128,7 +128,7 @@ class Dispatcher:
                 await asyncio.wait_for(self._all_answered.wait(), timeout)
             except TimeoutError:
                 in_time = False
-        await self._pool.close()
+        await self._close()
         for pending in self._accepted:
             pending.fail(ShuttingDown())
         return in_time
@@ -146,6 +146,9 @@ class Dispatcher:
         finally:
             self._release(pending)
             del pending  # its error holds this frame, and would hold the job in a circle
+
+    async def _close(self) -> None:
+        await asyncio.gather(*(pool.close() for pool in self._pools))
 
     def _accept(self, job: Job) -> Pending:
         """Queue a job, or refuse it."""

@@ -45,12 +45,14 @@ class Run:
     Attributes:
         members: the jobs that share it.
         started: when, on `time.monotonic`. give_up: when its worker is killed, and for what reason.
+        large: whether it holds its worker for long.
     """
 
     members: list[Pending]
     worker: Worker
     started: float
     give_up: float
+    large: bool = False
     reason: str = "stuck"
     timer: asyncio.TimerHandle | None = None
 
@@ -117,10 +119,18 @@ class Runner:
 
     async def serve(self, worker: Worker, achieved: Callable[[], None]) -> None:
         """Give a worker one batch after the other, until it dies; raises WorkerDied."""
+        with self._queue.served():
+            await self._serve(worker, achieved, express=False)
+
+    async def serve_express(self, worker: Worker, achieved: Callable[[], None]) -> None:
+        """The same for the express worker, see `WorkQueue`."""
+        await self._serve(worker, achieved, express=True)
+
+    async def _serve(self, worker: Worker, achieved: Callable[[], None], *, express: bool) -> None:
         finished: tuple[Run, Result] | None = None
         try:
             while True:
-                run = await self._begin(worker)
+                run = await self._begin(worker, express)
                 if finished is not None:
                     await self._deliver(*finished)
                     finished = None  # nothing large is held while there is nothing to do
@@ -130,28 +140,31 @@ class Runner:
                     continue
                 if not self._queue.depth:
                     worker.rest()
-                await self._queue.wait(worker)
+                await self._queue.wait(worker, express)
         finally:
             if finished is not None:
                 await self._deliver(*finished)
 
-    async def _begin(self, worker: Worker) -> Run | None:
+    async def _begin(self, worker: Worker, express: bool) -> Run | None:
         """Hand the next batch to a worker, if anything waits."""
-        members = self._queue.take()
+        members = self._queue.take(express)
         if not members:
             return None
         now = time.monotonic()
-        run = Run(members, worker, now, now + self._max_compute_s)
+        large = not express and self._queue.is_large(members)
+        run = Run(members, worker, now, now + self._max_compute_s, large)
+        if large:
+            self._queue.hold()
         for member in members:
             member.abandon = run.abandon
         try:
             await worker.begin(run.task())
         except WorkerDied:
-            run.end()
+            self._end(run)
             self._again(run, alone=False)
             raise
         except Exception as error:  # noqa: BLE001 - it is the answer
-            run.end()
+            self._end(run)
             self._failed(run, error)
             return None
         run.watch()
@@ -171,12 +184,18 @@ class Runner:
             self._failed(run, error)
             return None
         finally:
-            run.end()
+            self._end(run)
         call = run.members[0].job.call
         self._observer.batch_done(
             call.operation, call.action, len(run.members), sum(run.rows), result.compute_s
         )
         return run, result
+
+    def _end(self, run: Run) -> None:
+        """A run is through, one way or the other."""
+        run.end()
+        if run.large:
+            self._queue.let_go()
 
     async def _deliver(self, run: Run, result: Result) -> None:
         """Encode the answer of every member that is still waited for."""

@@ -1,9 +1,16 @@
-"""The batcher's asyncio side: jobs wait for workers, and workers for jobs."""
+"""The batcher's asyncio side: jobs wait for workers, and workers for jobs.
+
+A worker that has begun a large call is not to be had until it is through, which may take seconds. So
+that nothing small waits for that, there can be an express worker beside the others: it takes small
+work only, and only while every other worker is held by large work.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from app.batcher import Batcher, BatchLimits
 from app.jobs import Observer, Pending
@@ -16,8 +23,12 @@ class WorkQueue:
     def __init__(self, limits: BatchLimits, observer: Observer) -> None:
         self._batcher: Batcher[Pending] = Batcher(limits)
         self._observer = observer
+        self._small = limits.small
         self._idle: list[asyncio.Future[None]] = []
+        self._idle_express: list[asyncio.Future[None]] = []
         self._woken = 0
+        self._serving = 0
+        self._held = 0
 
     @property
     def depth(self) -> int:
@@ -33,39 +44,85 @@ class WorkQueue:
         """Queue a job, and wake a worker if one is idle."""
         self._batcher.add(pending)
         self._changed()
-        while self._idle:
-            future = self._idle.pop()  # the one that worked last: its caches are warm
-            if not future.done():
-                future.set_result(None)
-                self._woken += 1
-                return
+        # The one that worked last: its caches are warm.
+        if _wake(self._idle):
+            self._woken += 1
+        else:
+            self._wake_express()
 
     def withdraw(self, pending: Pending) -> None:
         """Forget a job, if it waits."""
         if self._batcher.cancel(pending):
             self._changed()
 
-    def take(self) -> list[Pending]:
+    def take(self, express: bool = False) -> list[Pending]:
         """The next batch; empty where nothing waits. Leaves their part to workers just woken."""
         before = self._batcher.depth
-        batch = self._batcher.take(time.monotonic(), share=1 + self._woken)
+        if not express:
+            batch = self._batcher.take(time.monotonic(), share=1 + self._woken)
+        elif self._express_wanted:
+            batch = self._batcher.take(time.monotonic(), small=True)
+        else:
+            return []
         if self._batcher.depth != before:
             self._changed()
         return batch
 
-    async def wait(self, worker: Worker) -> None:
+    async def wait(self, worker: Worker, express: bool = False) -> None:
         """Wait until there is work to take; raises WorkerDied if the worker does not live so long."""
-        if self._batcher.depth:
+        if self._express_wanted if express else self._batcher.depth:
             return
         future = asyncio.get_running_loop().create_future()
         worker.guard(future)
-        self._idle.append(future)
+        (self._idle_express if express else self._idle).append(future)
         try:
             await future
         finally:
-            if future.done() and not future.cancelled() and future.exception() is None:
+            woken = future.done() and not future.cancelled() and future.exception() is None
+            if woken and not express:
                 self._woken -= 1
             future.cancel()
 
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """A worker, not the express worker, takes work for as long as this lasts."""
+        self._serving += 1
+        try:
+            yield
+        finally:
+            self._serving -= 1
+            self._wake_express()
+
+    def is_large(self, batch: Sequence[Pending]) -> bool:
+        """Whether a batch holds a worker for long."""
+        return sum(pending.work for pending in batch) > self._small
+
+    def hold(self) -> None:
+        """A worker, not the express worker, has begun a large batch."""
+        self._held += 1
+        self._wake_express()
+
+    def let_go(self) -> None:
+        """It is through with it."""
+        self._held -= 1
+
+    @property
+    def _express_wanted(self) -> bool:
+        return self._batcher.small_depth > 0 and self._held >= self._serving
+
+    def _wake_express(self) -> None:
+        if self._express_wanted:
+            _wake(self._idle_express)
+
     def _changed(self) -> None:
         self._observer.queue_changed(self._batcher.depth, self._batcher.nbytes)
+
+
+def _wake(idle: list[asyncio.Future[None]]) -> bool:
+    """Wake the last that waits; False where none does."""
+    while idle:
+        future = idle.pop()
+        if not future.done():
+            future.set_result(None)
+            return True
+    return False

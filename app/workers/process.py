@@ -99,15 +99,15 @@ class ProcessWorker:
         """Write the inputs into the arena that is not being read, and send the task."""
         self._turn ^= 1
         arena = self._arenas[self._turn]
-        inputs, end = place(task.joined())
+        inputs, written = place(task.joined())
         outputs, end = place(
             [(name, spec.dtype, spec.shape) for name, spec in task.call.outputs(task.rows).items()],
-            end,
+            written,
         )
         arena.fit(end)
         arena.stop = False
         views = {region.name: arena.view(region) for region in inputs}
-        await copying(end, lambda: task.write(views))
+        await copying(written, lambda: task.write(views))
         self._outputs = {region.name: arena.view(region) for region in outputs}
         self._waiting = asyncio.get_running_loop().create_future()
         self._send(protocol.order(task, self._turn, arena.size, inputs, outputs))

@@ -1,0 +1,106 @@
+"""Small work does not wait behind large work."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.batcher import Batcher, BatchLimits
+from tests.app.dispatching import Gate, dispatching, expected, job, scenario
+from tests.app.test_batcher import Named, entry, names
+from tests.app.workers import faulty
+
+LARGE = 1 << 16
+"""Width of a job that is large where `SMALL` is the limit."""
+
+SMALL = BatchLimits(small=1e5)
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    path = tmp_path / "gate"
+    monkeypatch.setenv(faulty.GATE, str(path))
+    return Gate(path)
+
+
+@scenario
+async def test_small_jobs_pass_large_ones_by_whoever_sent_them(gate: Gate) -> None:
+    async with dispatching(batch=SMALL) as rig:
+        held = rig.submit(job(faulty.AT_GATE, width=LARGE))
+        await gate.reached()
+        waiting = rig.submit(job(width=LARGE, seed=1))
+        for client in ("a", "b"):
+            given = job(seed=2, client=client)
+            assert (await rig.dispatcher.submit(given)).body == expected(given)
+        assert not waiting.done()
+        gate.open()
+        await asyncio.gather(held, waiting)
+    assert len(rig.workers) == 2
+
+
+@scenario
+async def test_small_jobs_that_waited_before_the_large_one_began_are_done_beside_it(
+    gate: Gate,
+) -> None:
+    async with dispatching(batch=SMALL) as rig:
+        held = rig.submit(job(faulty.AT_GATE, width=LARGE))
+        small = rig.submit(job(seed=2))
+        await gate.reached()
+        assert (await small).body == expected(job(seed=2))
+        gate.open()
+        await held
+
+
+@scenario
+async def test_the_express_worker_rests_while_another_does_small_work(gate: Gate) -> None:
+    async with dispatching(batch=SMALL) as rig:
+        held = rig.submit(job(faulty.AT_GATE))
+        await gate.reached()
+        tasks = [rig.submit(job(seed=seed)) for seed in range(3)]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert rig.dispatcher.queue_depth == 3
+        gate.open()
+        await asyncio.gather(held, *tasks)
+    assert rig.observer.batches == [(1, 1), (3, 3)]
+
+
+@scenario
+async def test_the_express_worker_is_replaced_when_it_dies(gate: Gate) -> None:
+    async with dispatching(batch=SMALL) as rig:
+        held = rig.submit(job(faulty.AT_GATE, width=LARGE))
+        await gate.reached()
+        express = rig.workers[1]
+        express.kill("crashed")
+        await rig.observer.restarted.wait()
+        given = job(seed=2)
+        task = rig.submit(given)
+        assert (await task).body == expected(given)
+        gate.open()
+        await held
+    assert rig.observer.restarts == ["crashed"]
+
+
+def test_small_entries_are_handed_out_in_their_order_and_leave_the_clock_alone() -> None:
+    batcher: Batcher[Named] = Batcher(BatchLimits(requests=1, small=1.0))
+    for name, work in enumerate((9.0, 1.0, 9.0, 0.5)):
+        batcher.add(entry(name, work=work, client="a"))
+    assert batcher.small_depth == 2
+    assert names(batcher.take(0.0, small=True)) == [1]
+    # A client that comes now begins where the clock is, and so before the flood's third entry.
+    batcher.add(entry(4, work=9.0, client="b"))
+    taken = [names(batcher.take(0.0)) for _ in range(4)]
+    assert taken == [[0], [4], [2], [3]]
+    assert batcher.depth == batcher.small_depth == 0
+
+
+def test_small_entries_that_are_overdue_or_cancelled_are_not_handed_out() -> None:
+    batcher: Batcher[Named] = Batcher(BatchLimits(small=1.0))
+    late, gone = entry(0, deadline=1.0), entry(1, call="pool")
+    batcher.add(late)
+    batcher.add(gone)
+    assert batcher.cancel(gone)
+    assert batcher.take(2.0, small=True) == []
+    assert batcher.depth == batcher.small_depth == 0
