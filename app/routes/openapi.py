@@ -200,4 +200,4 @@ def _document(path: str, text: str) -> Schema:
 
 def _refusal(titles: list[str]) -> Schema:
     content = {"application/problem+json": {"schema": ref("schemas", "Problem")}}
-    return {"description": "; ".join(titles) + ".", "content": content}
+    return {"description": "; ".join(dict.fromkeys(titles)) + ".", "content": content}
