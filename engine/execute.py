@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,9 @@ FLOATS = ("float16", "float32", "float64")
 DEEPEST = 6
 """Levels of nesting in a config; no field has more than three."""
 
+PLAIN = frozenset((int, str, bool, float, type(None)))
+"""Types whose values are their own stand-ins."""
+
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 
 
@@ -55,14 +59,9 @@ def prepare(
     Raises:
         EngineError: naming every field that is wrong. Nothing large has been allocated.
     """
-    found = find(operation)
-    if action not in ACTIONS:
-        expected = " or ".join(ACTIONS)
-        raise fail(UnknownAction, ("action",), "no such action", expected, action)
-    _check_names(found.inputs(action), specs)
-    key = tuple((name, spec.shape, spec.dtype) for name, spec in specs.items())
+    key = tuple([(name, spec.shape, spec.dtype) for name, spec in specs.items()])
     frozen = _freeze(config, ("config",)), _freeze(wants, ("wants",))
-    return _prepared(found, action, frozen[0], key, frozen[1])
+    return _prepared(operation, action, frozen[0], key, frozen[1])
 
 
 def run(
@@ -118,7 +117,7 @@ def run(
 
 def split(outputs: Mapping[str, Array], rows: Sequence[int]) -> list[dict[str, Array]]:
     """Views of a batch's joined outputs, one map for each request."""
-    ends = np.cumsum(rows).tolist()
+    ends = tuple(accumulate(rows))
     return [
         {
             name: array[end - count : end] if name in PER_SAMPLE else array[request]
@@ -134,6 +133,8 @@ def _empty(_: str, shape: tuple[int, ...], dtype: str) -> Array:
 
 def _freeze(value: Any, loc: Loc) -> Any:
     """A hashable stand-in for a plain value that keeps 1, 1.0 and true apart."""
+    if type(value) in PLAIN:
+        return (type(value), value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Mapping) and len(loc) < DEEPEST:
@@ -161,13 +162,18 @@ def _thaw(value: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _prepared(
-    operation: Operation,
-    action: Action,
+    name: str,
+    action: str,
     config: Any,
     key: tuple[tuple[str, tuple[int, ...], str], ...],
     wants: Any,
 ) -> tuple[Call, int]:
+    operation = find(name)
+    if action not in ACTIONS:
+        expected = " or ".join(ACTIONS)
+        raise fail(UnknownAction, ("action",), "no such action", expected, action)
     specs = {name: TensorSpec(shape, dtype) for name, shape, dtype in key}
+    _check_names(operation.inputs(action), specs)
     plan, samples = resolve(operation, _thaw(config), specs)
     call = Call(
         operation=operation.name,

@@ -95,111 +95,142 @@ def regions(axes: Sequence[Axis], tile: Tile, mode: str) -> Iterator[Region]:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """The inputs under a tile, from the first tap of its first window to the last of its last.
+class Recipe:
+    """How the inputs under a tile become a slab, and the slab columns.
 
-    `lengths` of the slab along each axis; `phases` residues of the last one, each `lengths[-1]`
-    long; `starts`, where the slab begins in x, and `plain`, whether it lies in x altogether.
+    A slab (n, g, c, *shape) reaches from the first tap of the tile's first window to the last of its
+    last; its last two axes are the residues of the last spatial axis and the inputs of each.
+
+    Attributes:
+        starts: where the slab begins in x, which may be before its first input.
+        plain: True where all of the slab is real inputs.
+        direct: True where x itself can stand in for the slab, if its last axis is contiguous.
+        moves: boxes of the slab, and the inputs that go there.
+        views: for some taps at a time, where they stand in columns, and the shape, the byte offset
+            and the byte strides of the view of one channel's slab that holds them.
     """
 
-    lengths: tuple[int, ...]
-    phases: int
+    shape: tuple[int, ...]
     starts: tuple[int, ...]
     plain: bool
-    elements: int
+    direct: bool
+    moves: tuple[tuple[Index, Index], ...]
+    views: tuple[tuple[Index, tuple[int, ...], int, tuple[int, ...]], ...]
 
 
 @lru_cache(maxsize=4096)
-def cut(axes: tuple[Axis, ...], tile: Tile) -> Cut:
-    """The inputs under a tile."""
-    pairs = list(zip(axes, tile, strict=True))
-    starts = tuple(axis.input_of(0, lo) for axis, (lo, _) in pairs)
-    lengths = [(hi - lo - 1) * axis.stride + axis.extent for axis, (lo, hi) in pairs]
+def recipe(axes: tuple[Axis, ...], tile: Tile, itemsize: int) -> Recipe:
+    """The recipe of a tile."""
+    starts = tuple(axis.input_of(0, lo) for axis, (lo, _) in zip(axes, tile, strict=True))
+    lengths = [
+        (hi - lo - 1) * axis.stride + axis.extent for axis, (lo, hi) in zip(axes, tile, strict=True)
+    ]
     plain = all(
         start >= 0 and start + length <= axis.size
         for start, length, axis in zip(starts, lengths, axes, strict=True)
     )
     phases = axes[-1].stride
-    lengths[-1] = -(-lengths[-1] // phases)
-    return Cut(tuple(lengths), phases, starts, plain, prod(lengths) * phases)
+    shape = (*lengths[:-1], phases, -(-lengths[-1] // phases))
+    moves = tuple(_moves(axes, starts, shape))
+    views = tuple(_views(axes, tile, shape, itemsize))
+    return Recipe(shape, starts, plain, plain and phases == 1, moves, views)
+
+
+def _moves(
+    axes: Sequence[Axis], starts: Sequence[int], shape: Sequence[int]
+) -> Iterator[tuple[Index, Index]]:
+    targets, sources = [], []
+    for start, length, axis in zip(starts[:-1], shape[:-2], axes[:-1], strict=True):
+        lo, hi = max(0, start), max(0, start, min(axis.size, start + length))
+        targets.append(slice(lo - start, hi - start))
+        sources.append(slice(lo, hi))
+    phases, width = shape[-2:]
+    for phase in range(phases):
+        first = starts[-1] + phase
+        lo = max(0, -(first // phases))
+        hi = min(width, -(-(axes[-1].size - first) // phases))
+        if hi > lo:
+            stop = first + (hi - 1) * phases + 1
+            source = slice(first + lo * phases, stop, phases)
+            yield (..., *targets, phase, slice(lo, hi)), (..., *sources, source)
+
+
+def _views(
+    axes: Sequence[Axis], tile: Tile, shape: Sequence[int], itemsize: int
+) -> Iterator[tuple[Index, tuple[int, ...], int, tuple[int, ...]]]:
+    steps = [prod(shape[d + 1 :]) * itemsize for d in range(len(shape))]
+    rows = [*steps[: len(axes) - 1], itemsize]
+    kernel = [axis.kernel for axis in axes]
+    out = tuple(hi - lo for lo, hi in tile)
+    taps = [axis.dilation * step for axis, step in zip(axes, rows, strict=True)]
+    moves = [axis.stride * step for axis, step in zip(axes[:-1], rows, strict=False)]
+    strides = (*taps, *moves, itemsize)
+    last, phases = axes[-1], shape[-2]
+    if phases == 1:
+        yield (...,), (*kernel, *out), 0, strides
+        return
+    for tap in range(last.kernel):
+        shift, phase = divmod(tap * last.dilation, phases)
+        place = (*(slice(None),) * (2 + len(axes)), slice(tap, tap + 1))
+        offset = phase * steps[-2] + shift * itemsize
+        yield place, (*kernel[:-1], 1, *out), offset, strides
 
 
 def gather(x: Array, axes: tuple[Axis, ...], tile: Tile, mode: str, columns: Array) -> None:
     """Fill `columns` (n, g, c, *K, *T) with the windows of `x` (n, g, c, *S) over `tile`."""
-    found = cut(axes, tile)
-    dims = len(axes)
-    if found.plain and found.phases == 1 and x.strides[-1] == x.itemsize:
+    found = recipe(axes, tile, x.itemsize)
+    if found.direct and x.strides[-1] == x.itemsize:
         inputs = x[within(slice(start, None) for start in found.starts)]
         np.copyto(columns, _windows(inputs, axes, columns.shape))
-    elif found.elements <= prod(columns.shape[3:]):
-        slab = _slab(x, axes, found, mode)
-        if found.phases == 1:
-            np.copyto(columns, _windows(slab[..., 0, :], axes, columns.shape))
-            return
-        last = axes[-1]
-        head = (slice(None),) * (2 + dims)
-        for tap in range(last.kernel):
-            shift, phase = divmod(tap * last.dilation, found.phases)
-            target = columns[(*head, slice(tap, tap + 1))]
-            np.copyto(target, _windows(slab[..., phase, shift:], axes, target.shape, step=1))
+    elif prod(found.shape) <= prod(columns.shape[3:]):
+        _copy_taps(_slab(x, axes, found, mode), found, columns)
     else:
         for place, outputs, sources in regions(axes, tile, mode):
             target = columns[(slice(None),) * 3 + place]
             target[within(outputs)] = 0 if _has_zeros(sources) else _select(x, sources)
 
 
-def _windows(
-    a: Array, axes: Sequence[Axis], shape: tuple[int, ...], step: int | None = None
-) -> Array:
-    """All taps of all positions as a view of inputs `a`; `step` replaces the last axis's stride."""
-    strides = a.strides[3:]
-    taps = [axis.dilation * stride for axis, stride in zip(axes, strides, strict=True)]
-    steps = [axis.stride * stride for axis, stride in zip(axes, strides, strict=True)]
-    if step is not None:
-        steps[-1] = step * strides[-1]
+def _copy_taps(slab: Array, found: Recipe, columns: Array) -> None:
+    for place, shape, offset, strides in found.views:
+        shape = (*slab.shape[:3], *shape)
+        view = np.ndarray(shape, slab.dtype, slab, offset, (*slab.strides[:3], *strides))
+        np.copyto(columns[place], view)
+
+
+def _windows(a: Array, axes: Sequence[Axis], shape: tuple[int, ...]) -> Array:
+    """All taps of all positions as a view of inputs `a`."""
+    taps = [axis.dilation * stride for axis, stride in zip(axes, a.strides[3:], strict=True)]
+    steps = [axis.stride * stride for axis, stride in zip(axes, a.strides[3:], strict=True)]
     return as_strided(a, shape, (*a.strides[:3], *taps, *steps), writeable=False)
 
 
-def _slab(x: Array, axes: Sequence[Axis], found: Cut, mode: str) -> Array:
-    """The inputs of a cut with their padding: (n, g, c, *lengths, with phases before the last)."""
-    *rows, width = found.lengths
-    shape = (*x.shape[:3], *rows, found.phases, width)
+def _slab(x: Array, axes: Sequence[Axis], found: Recipe, mode: str) -> Array:
+    """The inputs under a tile with their padding: (n, g, c, *shape)."""
+    shape = (*x.shape[:3], *found.shape)
     slab = scratch(prod(shape), x.dtype, SLAB).reshape(shape)
+    moves = found.moves
     if not found.plain:
         if mode == "zeros":
             slab.fill(0)
         else:
-            x, axes, found = _extended(x, axes, found, mode)
-    targets, sources = [], []
-    for start, length, axis in zip(found.starts, rows, axes, strict=False):
-        lo, hi = max(0, start), max(0, start, min(axis.size, start + length))
-        targets.append(slice(lo - start, hi - start))
-        sources.append(slice(lo, hi))
-    start, size = found.starts[-1], axes[-1].size
-    for phase in range(found.phases):
-        first = start + phase
-        lo = max(0, -(first // found.phases))
-        hi = min(width, -(-(size - first) // found.phases))
-        if hi > lo:
-            stop = first + (hi - 1) * found.phases + 1
-            source = slice(first + lo * found.phases, stop, found.phases)
-            slab[(..., *targets, phase, slice(lo, hi))] = x[(..., *sources, source)]
+            x = _extended(x, axes, found, mode)
+            sizes = x.shape[3:]
+            whole = tuple(Axis(size, 1, 1, 1, 0, 0, size) for size in sizes)
+            moves = tuple(_moves(whole, (0,) * len(sizes), found.shape))
+    for target, source in moves:
+        slab[target] = x[source]
     return slab
 
 
-def _extended(
-    x: Array, axes: Sequence[Axis], found: Cut, mode: str
-) -> tuple[Array, Sequence[Axis], Cut]:
-    """The inputs under a cut with what stands in their padding, as an array and its cut."""
-    lengths = (*found.lengths[:-1], found.lengths[-1] * found.phases)
-    extended = []
+def _extended(x: Array, axes: Sequence[Axis], found: Recipe, mode: str) -> Array:
+    """The inputs under a tile with what stands in their padding."""
+    lengths = (*found.shape[:-2], found.shape[-2] * found.shape[-1])
     for d, (start, length, axis) in enumerate(zip(found.starts, lengths, axes, strict=True)):
-        last = (axis.out - 1) * axis.stride + axis.extent - axis.low
-        i = np.minimum(np.arange(start, start + length), last - 1)
+        # A slab is rounded up to whole residues, which may be more than any window reads.
+        end = (axis.out - 1) * axis.stride + axis.extent - axis.low
+        i = np.minimum(np.arange(start, start + length), end - 1)
         x = x.take(reflected(i, axis.size, mode), axis=3 + d)
-        extended.append(Axis(length, axis.kernel, axis.stride, axis.dilation, 0, 0, axis.out))
-    starts = (0,) * len(lengths)
-    return x, extended, Cut(found.lengths, found.phases, starts, True, found.elements)
+    return x
 
 
 def scatter(columns: Array, axes: Sequence[Axis], tile: Tile, mode: str, x: Array) -> None:

@@ -24,12 +24,8 @@ from engine.convolution import (
 )
 from engine.errors import InvalidValue, ShapeMismatch, fail
 from engine.geometry import Axis, strided_out
-from engine.kernels.correlation import (
-    Correlation,
-    correlate,
-    correlate_input,
-    correlate_weight,
-)
+from engine.kernels.correlation import Correlation
+from engine.kernels.dispatch import correlate, correlate_input, correlate_weight
 from engine.layouts import sample_tail
 from engine.operation import Tails, require_output
 from engine.options import Choice, option

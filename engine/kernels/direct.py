@@ -1,0 +1,164 @@
+"""Correlation as a plain sum, and its adjoints, by products of weights with gathered patches.
+
+Patches of one block are gathered into this thread's scratch and multiplied with one `matmul`, whose
+size is fixed by the plan. So the bits of a sample do not depend on how many samples came with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import Tile, ranges, tiles
+from engine.kernels.correlation import Correlation
+from engine.kernels.patches import gather, scatter, within
+from engine.kernels.requests import request_blocks, sum_samples
+from engine.threads import for_each, scratch
+
+Array = NDArray[Any]
+
+
+def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
+    """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
+    blocks = c.forward_blocks
+
+    def block(n: slice, g: slice, tile: Tile) -> None:
+        forward_block(c, x[n, g], w[g], None if bias is None else bias[g], y[n, g], tile)
+
+    cuts = [
+        (n, g, tile)
+        for n in slices(x.shape[0], blocks.samples)
+        for g in slices(c.groups, blocks.groups)
+        for tile in c.forward_tiles
+    ]
+    for_each(block, cuts, c.flops * x.shape[0])
+
+
+def forward_block(
+    c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, tile: Tile
+) -> None:
+    """Write the tile of y (n, g, O, *P) from x (n, g, C, *S), w (g, O, C·K) and bias (g, O)."""
+    target = y[within(slice(lo, hi) for lo, hi in tile)]
+    width = prod(target.shape[3:])
+    flat = _flat_view(target, width)
+    out = part(2, (*target.shape[:3], width), y.dtype) if flat is None else flat
+    for lo, hi in ranges(c.channels, c.forward_blocks.channels):
+        columns = patches(c, x[:, :, lo:hi], tile, width)
+        weights = w if hi - lo == c.channels else w[..., lo * c.taps : hi * c.taps]
+        if lo == 0:
+            _multiply(weights, columns, out)
+        else:
+            out += np.matmul(weights, columns, out=part(1, out.shape, out.dtype))
+    if bias is not None:
+        out += bias[..., None]
+    if flat is None:
+        target[...] = out.reshape(target.shape)
+
+
+def _multiply(weights: Array, columns: Array, out: Array) -> None:
+    """out (n, g, O, T) = weights (g, O, C·K) · columns (n, g, C·K, T), in either memory order."""
+    if out.strides[-1] == out.itemsize:
+        np.matmul(weights, columns, out=out)
+    else:
+        np.matmul(columns.swapaxes(-1, -2), weights.swapaxes(-1, -2), out=out.swapaxes(-1, -2))
+
+
+def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
+    """Write dx (N, G, C, *S), the adjoint of `forward` in x, from dy (N, G, O, *P)."""
+    blocks = c.input_blocks
+
+    def block(n: slice, g: slice, channels: tuple[int, int]) -> None:
+        target = dx[n, g, channels[0] : channels[1]]
+        target[...] = 0
+        weights = w[g, :, channels[0] * c.taps : channels[1] * c.taps].swapaxes(1, 2)
+        for tile in tiles(c.positions, blocks.tile):
+            upstream = flat_tile(dy[n, g], tile)
+            shape = (*target.shape[:2], weights.shape[1], upstream.shape[3])
+            columns = np.matmul(weights, upstream, out=part(0, shape, dx.dtype))
+            scatter(columns.reshape(_unfolded(c, target, tile)), c.axes, tile, c.mode, target)
+
+    cuts = [
+        (n, g, channels)
+        for n in slices(dx.shape[0], blocks.samples)
+        for g in slices(c.groups, blocks.groups)
+        for channels in ranges(c.channels, blocks.channels)
+    ]
+    for_each(block, cuts, c.flops * dx.shape[0])
+
+
+def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
+    """Write dw (R, G, O, C, *K), the adjoint of `forward` in w, for each of R requests.
+
+    `rows` says how many consecutive samples belong to each request.
+    """
+    blocks = c.weight_blocks
+    dw[...] = 0
+
+    def block(batch: Sequence[Any], g: slice, channels: tuple[int, int]) -> None:
+        for requests, n, each in batch:
+            target = dw[requests, g, :, channels[0] : channels[1]]
+            for tile in tiles(c.positions, blocks.tile):
+                upstream = flat_tile(dy[n, g], tile)
+                columns = patches(c, x[n, g, channels[0] : channels[1]], tile, upstream.shape[3])
+                shape = (*upstream.shape[:3], columns.shape[2])
+                sums = np.matmul(upstream, columns.swapaxes(2, 3), out=part(1, shape, dw.dtype))
+                sums = sum_samples(sums, each)
+                target += sums.reshape(*sums.shape[:3], channels[1] - channels[0], *c.kernel)
+
+    cuts = [
+        (batch, g, channels)
+        for batch in request_blocks(rows, blocks.samples)
+        for g in slices(c.groups, blocks.groups)
+        for channels in ranges(c.channels, blocks.channels)
+    ]
+    for_each(block, cuts, c.flops * x.shape[0])
+
+
+def slices(size: int, step: int) -> Iterator[slice]:
+    """[0, size) cut into slices of `step` (the last may be shorter)."""
+    return (slice(lo, hi) for lo, hi in ranges(size, step))
+
+
+def part(number: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """A part of this thread's scratch as an array."""
+    return scratch(prod(shape), dtype, number).reshape(shape)
+
+
+def _flat_view(block: Array, width: int) -> Array | None:
+    """(n, g, c, *T) as (n, g, c, T) if that is a view that BLAS can take as it is."""
+    try:
+        flat = block.reshape(*block.shape[:3], width, copy=False)
+    except ValueError:
+        return None
+    return flat if flat.itemsize in flat.strides[2:] or width == 1 else None
+
+
+def flat_tile(a: Array, tile: Tile) -> Array:
+    """A tile of (n, g, O, *P) as (n, g, O, T); copied to scratch where it does not lie so."""
+    block = a[within(slice(lo, hi) for lo, hi in tile)]
+    width = prod(block.shape[3:])
+    flat = _flat_view(block, width)
+    if flat is None:
+        flat = part(2, (*block.shape[:3], width), a.dtype)
+        flat.reshape(block.shape)[...] = block
+    return flat
+
+
+def _unfolded(c: Correlation, x: Array, tile: Tile) -> tuple[int, ...]:
+    return (*x.shape[:3], *c.kernel, *(hi - lo for lo, hi in tile))
+
+
+def patches(c: Correlation, x: Array, tile: Tile, width: int) -> Array:
+    """The windows of x (n, g, c, *S) over a tile as (n, g, c·K, T)."""
+    if c.pointwise:
+        flat = _flat_view(x[within(slice(lo, hi) for lo, hi in tile)], width)
+        if flat is not None:
+            return flat
+    shape = _unfolded(c, x, tile)
+    columns = part(0, shape, x.dtype)
+    gather(x, c.axes, tile, c.mode, columns)
+    return columns.reshape(*x.shape[:2], x.shape[2] * c.taps, width)
