@@ -58,7 +58,8 @@ function fallBack(): void {
   effect(() => {
     const refusal = app.session.refusal();
     if (!refusal || refusal.field !== "link" || app.session.served.peek()) return;
-    app.notice.set(`The layer of this link is not possible: ${refusal.reason}. Another is shown instead.`);
+    const before = app.notice.peek();
+    app.notice.set(`${before ? `${before} ` : ""}The layer of this link is not possible: ${refusal.reason}. Another is shown instead.`);
     app.session.want(start(refusal.wanted.op));
   });
 }

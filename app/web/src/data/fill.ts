@@ -20,7 +20,19 @@ export function edited(of: Fill, index: number, value: number): Fill {
   return { ...of, edits: new Map(of.edits).set(index, Math.fround(value)) };
 }
 
+const realised = new WeakMap<Fill, { shape: string; data: Float32Array }>();
+
+/** The numbers; worked out once for each recipe and shape, and not to be written to. */
 export function realise(of: Fill, shape: readonly number[]): Float32Array {
+  const key = shape.join();
+  const known = realised.get(of);
+  if (known?.shape === key) return known.data;
+  const data = make(of, shape);
+  realised.set(of, { shape: key, data });
+  return data;
+}
+
+function make(of: Fill, shape: readonly number[]): Float32Array {
   const out = of.data?.length === size(shape) ? of.data.slice() : fillPreset(of.preset, shape, of.seed);
   for (const [index, value] of of.edits) if (index < out.length) out[index] = value;
   return out;

@@ -93,7 +93,7 @@ function numberControl({ field, value, set }: Control, kind: Extract<Kind, { kin
 }
 
 function clear(field: Field, set: (value: unknown) => void): HTMLElement {
-  return h("button", { type: "button", class: "quiet", "aria-label": `${labelOf(field.name)}: automatic`, onClick: () => set(null) }, "auto");
+  return h("button", { type: "button", class: "quiet", "aria-label": `${labelOf(field.name)}: auto`, onClick: () => set(null) }, "auto");
 }
 
 function dimsOf(control: Control): number {
@@ -134,7 +134,7 @@ function axesControl(control: Control, minimum: number, nullable: boolean): Chil
 function splitButton(field: Field, split: boolean, onClick: () => void): HTMLElement {
   return h("button", {
     type: "button", class: "quiet", "aria-pressed": String(split), onClick,
-    "aria-label": split ? `${labelOf(field.name)}: one value for all axes` : `${labelOf(field.name)}: a value for each axis`,
+    "aria-label": `${labelOf(field.name)}: ${split ? "joined" : "per axis"}`,
     title: split ? "One value for all axes" : "A value for each axis",
   }, split ? "joined" : "per axis");
 }

@@ -151,11 +151,7 @@ export function drawLight(p: Painter, plane: Plane, light: Light, cell: number, 
   const gap = gapOf(cell);
   const width = cell >= 16 ? 2 : 1.5;
   if (light.lit) {
-    for (let index = 0; index < plane.rows * plane.cols; index += 1) {
-      if (light.lit[index]) continue;
-      const [x, y] = corner(plane, cell, index);
-      p.rect(x, y, cell - gap, cell - gap, theme.surface, 0.72);
-    }
+    veil(p, plane, light.lit, cell, theme);
     outline(p, plane, light.lit, cell, theme, width);
   }
   for (const [r, c] of light.ring) {
@@ -170,6 +166,21 @@ export function drawLight(p: Painter, plane: Plane, light: Light, cell: number, 
     const [x, y] = corner(plane, cell, light.selected);
     p.frame(x - 0.5, y - 0.5, cell - gap + 1, cell - gap + 1, theme.ink, 3);
     p.frame(x + 1.5, y + 1.5, cell - gap - 3, cell - gap - 3, theme.surface, 1);
+  }
+}
+
+/** Fades what is not lit, a run of cells at a time: the gaps between them have the veil's own colour. */
+function veil(p: Painter, plane: Plane, lit: Uint8Array, cell: number, theme: Theme): void {
+  const { rows, cols } = plane;
+  for (let r = 0; r < rows; r += 1) {
+    for (let from = 0; from < cols; from += 1) {
+      if (lit[r * cols + from]) continue;
+      let to = from;
+      while (to + 1 < cols && !lit[r * cols + to + 1]) to += 1;
+      const [x, y] = place(plane, cell, r, from);
+      p.rect(x, y, (to - from + 1) * cell - gapOf(cell), cell - gapOf(cell), theme.surface, 0.72);
+      from = to;
+    }
   }
 }
 

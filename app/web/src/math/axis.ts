@@ -101,6 +101,20 @@ function collect(dense: number, windows: number, taps: number, meetings: Meeting
 
 export type Axes = readonly [Axis, Axis, Axis];
 
+/** Of one plane, row by row: 1 for the positions that meet anything at all. */
+export function touched(axes: Axes, side: "dense" | "windows"): Uint8Array {
+  const [a, b, c] = axes.map((axis) =>
+    side === "dense"
+      ? axis.ofDense.map((list) => list.length > 0)
+      : axis.ofWindow.map((list) => list.some((meeting) => meeting.at !== PADDING)));
+  return Uint8Array.from(a.flatMap((x) => b.flatMap((y) => c.map((z) => (x && y && z ? 1 : 0)))));
+}
+
+/** The same plane again and again, for every sample and channel. */
+export function repeated(plane: Uint8Array, length: number): Uint8Array {
+  return Uint8Array.from({ length }, (_, index) => plane[index % plane.length]);
+}
+
 /** Every combination of one meeting per axis, in row-major order. */
 export function eachMeeting(
   lists: readonly [readonly Meeting[], readonly Meeting[], readonly Meeting[]],

@@ -1,7 +1,7 @@
 /** Convolution and transposed convolution: products, and for each cell the products it is the sum of. */
 
 import { activation, type Activation } from "./activation";
-import { type Axes, PADDING } from "./axis";
+import { type Axes, PADDING, repeated, touched } from "./axis";
 import { Correlation } from "./correlation";
 import {
   type Explanation, explanation, type Given, type Layer, Lit, type Made, type Part, type Role,
@@ -281,13 +281,8 @@ export class Convolution implements Layer {
   }
 
   read(): Uint8Array {
-    const seen = new Uint8Array(size(this.shapes.x!));
-    for (let x = 0; x < seen.length; x += 1) {
-      this.forward.ofX(x, (y) => {
-        if (y !== PADDING) seen[x] = 1;
-      });
-    }
-    return seen;
+    const plane = touched(this.axes, this.sweep === "y" ? "dense" : "windows");
+    return repeated(plane, size(this.shapes.x!));
   }
 
   winners(): null {

@@ -1,6 +1,6 @@
 /** Pools: which input made each output, or how much of it, and which gradients come back to an input. */
 
-import { type Axes, PADDING } from "./axis";
+import { type Axes, PADDING, repeated, touched } from "./axis";
 import {
   type Explanation, explanation, type Given, type Layer, Lit, type Made, type Part, type Role,
   type Term,
@@ -211,13 +211,7 @@ export class Pooling implements Layer {
   }
 
   read(): Uint8Array {
-    const seen = new Uint8Array(size(this.shapes.x!));
-    for (let x = 0; x < seen.length; x += 1) {
-      this.meet.ofInput(x, () => {
-        seen[x] = 1;
-      });
-    }
-    return seen;
+    return repeated(touched(this.axes, "dense"), size(this.shapes.x!));
   }
 }
 

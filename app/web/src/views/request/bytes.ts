@@ -97,6 +97,7 @@ class Walker {
     token(`map of ${count}`);
     for (let i = 0; i < count; i += 1) {
       const from = this.tokens.length;
+      this.key = "";
       this.value(depth + 1, "");
       const key = this.tokens[from];
       this.tokens[from] = { ...key, meaning: `key ${key.meaning}` };

@@ -104,7 +104,7 @@ export function key(app: App): HTMLElement {
     h("span", { class: "key-item" }, h("span", { class: "swatch lit" }), "has to do with it"),
     () => unread() && h("span", { class: "key-item" }, h("span", { class: "swatch unread" }), "read by no window"),
     () => wins() && h("span", { class: "key-item" }, h("span", { class: "swatch wins" }), "one dot per window whose maximum it is"),
-    menu("Keys", "Keyboard", () => shortcuts()));
+    menu("Keys", "Keys", () => shortcuts()));
 }
 
 function shortcuts(): Child {

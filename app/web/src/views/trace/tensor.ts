@@ -1,7 +1,7 @@
 /** One tensor of the stage: its name, its plane, its range, and the pages that it has. */
 
 import { type Child, h } from "../../core/dom";
-import { memo, type Read } from "../../core/signal";
+import { computed, memo, type Read } from "../../core/signal";
 import { full } from "../../core/format";
 import { fill } from "../../data/fill";
 import { PRESETS, type PresetName } from "../../data/presets";
@@ -42,7 +42,10 @@ export function tensorCard(app: App, planes: Planes, role: Role, cell: Read<numb
     describe: (index) => describe(app, role, toFlat(index)),
     onHover: (index) => app.hover.set(index < 0 ? null : { role, index: toFlat(index) }),
     onSelect: (index: number) => app.pin(role, toFlat(index)),
-    onClear: () => app.unpin(),
+    onClear: () => {
+      app.endSweep();
+      app.unpin();
+    },
     onEdit: editable ? (index, value) => app.edit(role as Editable, toFlat(index), value) : undefined,
     brush: app.brush,
     data: {
@@ -87,6 +90,14 @@ function pages(app: App, planes: Planes, role: Role): Child {
   if (SPACE[role] === "bias" || SPACE[role] === "weight") return SPACE[role] === "weight" ? depth(app, role) : null;
   const channels = memo(() => app.shapes()[role]?.[1] ?? 1);
   const key = SPACE[role] === "x" ? "c" : "o";
+  const lit = computed(() => {
+    const shape = app.shapes()[role];
+    const found = new Set<number>();
+    if (!shape) return found;
+    const area = planeSize(shape);
+    for (const index of app.explanation()?.lit[SPACE[role]] ?? []) found.add(Math.floor(index / area) % shape[1]);
+    return found;
+  });
   const choose = (channel: number) => app.wish.update((wish) => {
     const served = app.session.served();
     return served && isConvolution(served.spec.op) ? { ...wish, [key]: channel } : { ...wish, c: channel, o: channel };
@@ -104,14 +115,7 @@ function pages(app: App, planes: Planes, role: Role): Child {
         const base = ((n * shape[1] + channel) * shape[2] + deep) * shape[3] * shape[4];
         return { rows: shape[3], cols: shape[4], base, values: valuesOf(app.session.served()!, role)! };
       },
-      lit: (channel) => {
-        const shape = app.shapes()[role]!;
-        const area = planeSize(shape);
-        const cells = app.explanation()?.lit[SPACE[role]];
-        if (!cells) return false;
-        for (const index of cells) if (Math.floor(index / area) % shape[1] === channel) return true;
-        return false;
-      },
+      lit: (channel) => lit().has(channel),
       choose,
     }),
     depth(app, role),
@@ -137,7 +141,7 @@ function fillMenu(app: App, role: Editable): HTMLElement {
   }), role);
   const seeded = () => (PRESETS[now().preset] as { seeded: boolean }).seeded || role === "indices";
   const names = Object.entries(PRESETS) as [PresetName, { label: string }][];
-  return menu("Fill", `Contents of ${SYMBOL[role]}`, () => [
+  return menu("Fill", `Fill ${SYMBOL[role]}`, () => [
     role !== "indices" && h("div", { class: "presets" }, names.map(([name, { label }]) =>
       h("button", {
         type: "button", "aria-pressed": () => String(now().preset === name && !now().data && now().edits.size === 0),

@@ -1,0 +1,131 @@
+/** For every hand and eye: keyboard alone, screen readers, colour schemes, contrast, small windows. */
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { grid, launch, link, open } from "./browser";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launch();
+});
+afterAll(() => browser.close());
+
+const VIEWS = ["trace", "verify", "checkerboard", "request", "image"];
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+async function serious(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  return page.evaluate(async () => {
+    const axe = (window as unknown as { axe: { run(): Promise<{ violations: { impact: string; id: string; nodes: { html: string }[] }[] }> } }).axe;
+    const { violations } = await axe.run();
+    return violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
+  });
+}
+
+async function ready(page: Page, view: string): Promise<void> {
+  if (view === "verify") await page.locator('[data-state="done"]').waitFor();
+  if (view === "image") await page.locator("[data-map=gradient-0]").waitFor();
+  if (view === "checkerboard") await page.locator('[data-picture="transposed"][data-side="13"]').waitFor();
+  await page.waitForTimeout(150);
+}
+
+for (const colorScheme of ["light", "dark"] as const) {
+  describe(`in ${colorScheme}`, () => {
+    it("axe finds nothing serious in any view", async () => {
+      for (const view of VIEWS) {
+        const { page, done } = await open(browser, link({ view }), { colorScheme });
+        await ready(page, view);
+        expect(await serious(page), view).toEqual([]);
+        await done();
+      }
+    });
+
+    it("nothing is wider than a window of 360 pixels", async () => {
+      for (const view of VIEWS) {
+        const { page, done } = await open(browser, link({ view }), { colorScheme, viewport: { width: 360, height: 740 }, hasTouch: true });
+        await ready(page, view);
+        const width = await page.evaluate(() => document.documentElement.scrollWidth);
+        expect(width, view).toBeLessThanOrEqual(360);
+        await done();
+      }
+    });
+  });
+}
+
+describe("keyboard", () => {
+  it("reaches every view and works in Trace without a mouse", async () => {
+    const { page, done } = await open(browser);
+    await page.keyboard.press("Tab");
+    expect(await page.evaluate(() => document.activeElement!.id)).toBe("tab-trace");
+    for (const view of [...VIEWS.slice(1), "trace"]) {
+      await page.keyboard.press("ArrowRight");
+      expect(await page.evaluate(() => document.activeElement!.id)).toBe(`tab-${view}`);
+      await page.locator(`#view[aria-labelledby="tab-${view}"]`).waitFor();
+    }
+    const reached = new Set<string>();
+    for (let i = 0; i < 90; i += 1) {
+      await page.keyboard.press("Tab");
+      const role = await page.evaluate(() => (document.activeElement as HTMLElement)?.dataset.role);
+      if (role) reached.add(role);
+      if (role === "dx") break;
+    }
+    expect([...reached]).toEqual(["x", "weight", "y", "dx"]);
+    await page.keyboard.press("Control+Home");
+    expect(await page.locator(".inspector [aria-live]").textContent()).toMatch(/^dX\[0, 0, 0, 0\] = .+, from \d+ outputs?$/);
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowDown");
+    expect(await page.locator(".cell-name").textContent()).toContain("[0, 0, 1, 1]");
+    const focus = await page.locator(grid("dx")).evaluate((el) => getComputedStyle(el).outlineStyle);
+    expect(focus).toBe("solid");
+    await page.keyboard.press("]");
+    expect(await page.locator(".cell-name").textContent()).toContain("[0, 1, 1, 1]");
+    await page.keyboard.press("End");
+    expect(await page.locator(".cell-name").textContent()).toContain("[0, 1, 1, 6]");
+    await page.keyboard.press("f");
+    expect(await page.getByRole("radio", { name: "Forward" }).getAttribute("aria-checked")).toBe("true");
+    await page.keyboard.press(".");
+    expect(await page.locator(".steps").textContent()).toBe("1 / 9");
+    await page.keyboard.press("Escape");
+    expect(await page.locator(".cell-name").count()).toBe(0);
+    await done();
+  });
+
+  it("names grids and their cells for a screen reader", async () => {
+    const { page, done } = await open(browser);
+    const tree = await page.locator(grid("dx")).ariaSnapshot();
+    expect(tree).toContain('grid "dX, input gradient"');
+    expect(tree).toMatch(/gridcell "dX\[0, 0, 2, 4\] = 29, from 8 terms"/);
+    const counts = await page.locator(grid("dx")).evaluate((el) => [el.getAttribute("aria-rowcount"), el.getAttribute("aria-colcount")]);
+    expect(counts).toEqual(["7", "7"]);
+    await done();
+  });
+});
+
+describe("wishes of the system", () => {
+  it("forced colours leave the data's colours alone, reduced motion moves nothing", async () => {
+    const { page, done } = await open(browser, "", { forcedColors: "active", reducedMotion: "reduce" });
+    const kept = await page.locator(`${grid("dx")} canvas`).evaluate((el) => getComputedStyle(el).getPropertyValue("forced-color-adjust"));
+    expect(kept).toBe("none");
+    expect(await page.locator(".stage").evaluate((el) => getComputedStyle(el).transitionDuration)).toMatch(/^0s/);
+    expect(await page.locator(".steps").textContent()).toBe("9 windows");
+    await done();
+  });
+
+  it("a tap chooses a cell", async () => {
+    const { page, done } = await open(browser, "", { viewport: { width: 360, height: 740 }, hasTouch: true });
+    await page.locator(grid("x")).tap({ position: { x: 12, y: 12 } });
+    expect(await page.locator(".cell-name").getAttribute("data-role")).toBe("x");
+    await done();
+  });
+
+  it("remembers the theme that the user chose", async () => {
+    const { page, done } = await open(browser, "", { colorScheme: "light" });
+    await page.getByRole("button", { name: "Use dark colours" }).click();
+    expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
+    await page.reload();
+    expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
+    await done();
+  });
+});

@@ -1,0 +1,170 @@
+/** The page as a page: its files, its links, other roots, and a service that is slow, busy or gone. */
+
+import { createServer, request as forward, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { go, grid, launch, link, open, settled } from "./browser";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launch();
+});
+afterAll(() => browser.close());
+
+const VIEWS = ["trace", "verify", "checkerboard", "request", "image"];
+
+/** A proxy that serves the service under a path of its own. */
+async function under(root: string): Promise<{ server: Server; url: string }> {
+  const target = new URL(inject("url"));
+  const server = createServer((incoming, outgoing) => {
+    if (!incoming.url!.startsWith(root)) {
+      outgoing.writeHead(404).end();
+      return;
+    }
+    const path = incoming.url!.slice(root.length - 1);
+    const onward = forward({ host: target.hostname, port: target.port, path, method: incoming.method, headers: incoming.headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode!, answer.headers);
+      answer.pipe(outgoing);
+    });
+    incoming.pipe(onward);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${root}` };
+}
+
+describe("files", () => {
+  it("are all there, from this origin only, under a strict policy", async () => {
+    const answers: [string, number][] = [];
+    const { page, done } = await open(browser, "", {
+      before: async (fresh) => {
+        fresh.on("response", (response) => answers.push([response.url(), response.status()]));
+      },
+    });
+    for (const view of VIEWS) {
+      await go(page, link({ view }));
+      await page.waitForTimeout(200);
+    }
+    expect(answers.filter(([, status]) => status !== 200)).toEqual([]);
+    const policy = (await page.request.get(inject("url"))).headers()["content-security-policy"];
+    expect(policy).toContain("default-src 'self'");
+    expect(policy).not.toContain("unsafe");
+    await done();
+  });
+
+  it("weigh less than 100 kB compressed", async () => {
+    const { gzipSync } = await import("node:zlib");
+    const sizes: number[] = [];
+    const { done } = await open(browser, "", {
+      before: async (fresh) => {
+        fresh.on("response", async (response) => {
+          if (/\.(js|css|html|svg)$|\/$/.test(new URL(response.url()).pathname)) sizes.push(gzipSync(await response.body()).length);
+        });
+      },
+    });
+    await done();
+    expect(sizes.length).toBeGreaterThan(2);
+    expect(sizes.reduce((a, b) => a + b, 0)).toBeLessThan(100_000);
+  });
+
+  it("work under another root path", async () => {
+    const { server, url } = await under("/deep/root/");
+    const { page, done } = await open(browser, "", { base: url });
+    expect(await page.locator(".total").getAttribute("data-agrees")).toBe("true");
+    await done();
+    server.close();
+  });
+});
+
+describe("links", () => {
+  it("bring the same numbers and the same view into a fresh browser", async () => {
+    const { page, done } = await open(browser, link({ op: "conv", c: 3, o: 2, config: { padding: [[1, 0], [2, 1]], activation: "tanh" }, x: "random.9", cell: "dweight.1.2.0.1.1" }));
+    await page.locator(grid("x")).focus();
+    await page.keyboard.type("7.25");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => window.convoke.value("x").includes(7.25));
+    await page.waitForFunction(() => location.hash.includes("7.25"));
+    const read = () => page.evaluate(() => (["x", "weight", "dy", "y", "dx", "dweight"] as const).map((role) => window.convoke.value(role)));
+    const [before, url] = [await read(), page.url()];
+    const cell = await page.locator(".cell-name").textContent();
+    await done();
+    const again = await open(browser, new URL(url).hash);
+    const after = await again.page.evaluate(() => (["x", "weight", "dy", "y", "dx", "dweight"] as const).map((role) => window.convoke.value(role)));
+    expect(after).toEqual(before);
+    expect(await again.page.locator(".cell-name").textContent()).toBe(cell);
+    await again.done();
+  });
+
+  it("that are hostile do no harm and say what was ignored", async () => {
+    const evil = "<img src=x onerror=window.hit=1>";
+    const hash = link({ op: "constructor", n: "99999999999", size: "1.1.1.1e9", config: `{"__proto__":{"a":1},"stride":"${evil}"}`, x: evil, cell: "dx.9.9.9.9.99999999", view: evil, image: evil, board: "0.0.0.x" });
+    const { page, done } = await open(browser, hash, { expected: /422/ });
+    expect(await page.locator(".notice").first().textContent()).toContain("not valid");
+    expect(await page.evaluate(() => (window as { hit?: number }).hit)).toBeUndefined();
+    expect(await page.locator("img").count()).toBe(0);
+    await go(page, link({ op: "conv", config: { stride: evil } })).catch(() => undefined);
+    expect(await page.evaluate(() => (window as { hit?: number }).hit)).toBeUndefined();
+    await done();
+  });
+
+  it("with a layer that is impossible show another, and the reason", async () => {
+    const { page, done } = await open(browser, link({ op: "conv", size: "2.2", kernel: "5.5", config: {} }), { expected: /422/ });
+    expect(await page.locator(".notice").textContent()).toContain("is not possible");
+    expect(await page.locator(grid("dx")).count()).toBe(1);
+    await done();
+  });
+});
+
+describe("a service in trouble", () => {
+  const problem = (status: number, more: Record<string, string> = {}) => ({
+    status, headers: { "content-type": "application/problem+json", ...more },
+    body: JSON.stringify({ title: "Busy", status, detail: "the queue is full", errors: [] }),
+  });
+
+  it("keeps the last picture, says what is wrong, and recovers by itself", async () => {
+    for (const trouble of ["offline", "busy"] as const) {
+      const { page, done } = await open(browser, link({ op: "conv", c: 1, o: 1 }), { expected: /503|Failed to load|ERR_/ });
+      const first = await page.evaluate(() => window.convoke.value("dx"));
+      await page.route("**/v1/conv/*", (route) => (trouble === "offline" ? route.abort() : route.fulfill(problem(503, { "retry-after": "1" }))));
+      await page.getByRole("button", { name: "more Stride" }).click();
+      await page.locator(`[data-trouble="${trouble}"]`).waitFor();
+      expect(await page.evaluate(() => window.convoke.value("dx"))).toEqual(first);
+      expect(await page.locator(grid("dx")).isVisible()).toBe(true);
+      await page.unroute("**/v1/conv/*");
+      await page.locator(".trouble").waitFor({ state: "detached", timeout: 10_000 });
+      await page.waitForFunction(() => window.convoke.value("y").length === 4);
+      await done();
+    }
+  });
+
+  it("shows a problem that time does not heal, and does not ask again by itself", async () => {
+    const { page, done } = await open(browser, "", { expected: /500/ });
+    let asked = 0;
+    await page.route("**/v1/conv/*", (route) => {
+      asked += 1;
+      return route.fulfill(problem(500));
+    });
+    await page.getByRole("button", { name: "more Stride" }).click();
+    await page.locator('[data-trouble="problem"]').waitFor();
+    expect(await page.locator(".trouble").textContent()).toContain("the queue is full");
+    await page.waitForTimeout(1200);
+    expect(asked).toBe(1);
+    await done();
+  });
+
+  it("opens before the service does", async () => {
+    let up = false;
+    const { page, done } = await open(browser, "", {
+      expected: /Failed to load|ERR_/,
+      before: async (fresh) => {
+        await fresh.route("**/v1/**", (route) => (up ? route.continue() : route.abort()));
+        setTimeout(() => {
+          up = true;
+        }, 700);
+      },
+    });
+    await settled(page);
+    await page.locator('[data-field="stride"]').waitFor();
+    await done();
+  });
+});

@@ -1,0 +1,187 @@
+/** The other views, and what can be taken away from the page. */
+
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { decode, encode } from "@msgpack/msgpack";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { go, launch, link, open } from "./browser";
+import { PYTHON } from "./service";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launch();
+});
+afterAll(() => browser.close());
+
+const verified = (page: Page) => page.locator('[data-state="done"]').waitFor();
+const checks = (page: Page) => page.locator("[data-check]").evaluateAll((all) => all.map((one) => ({ ...(one as HTMLElement).dataset })));
+
+describe("Verify", () => {
+  it("passes for every operation, with gradients among the samples that are not zero", async () => {
+    const { page, done } = await open(browser);
+    const layers = [
+      { op: "conv", bias: 1, n: 2, config: { activation: "silu", grad_reduction: "mean", padding: 1 } }, { op: "conv", dims: 3 },
+      { op: "conv_transpose", config: { stride: 2, padding: 1, activation: "relu" } }, { op: "max_pool", x: "random.4" }, { op: "avg_pool" },
+      { op: "lp_pool", x: "random.4" }, { op: "adaptive_max_pool", x: "random.4" }, { op: "adaptive_avg_pool" }, { op: "max_unpool" },
+      { op: "activation", x: "random.3" },
+    ];
+    for (const layer of layers) {
+      await go(page, link({ ...layer, view: "trace" }));
+      await go(page, link({ ...layer, view: "verify" }));
+      await verified(page);
+      const all = await checks(page);
+      const bad = all.filter((one) => one.passed === "false" || (one.passed === "null" && layer.op !== "activation"));
+      expect(bad, JSON.stringify(layer)).toEqual([]);
+      for (const one of all.filter(({ check }) => check!.startsWith("differences"))) expect(Number(one.nonzero)).toBeGreaterThan(0);
+    }
+    await done();
+  });
+
+  it("turns red for a wrong gradient, and names the worst coordinate", async () => {
+    const { page, done } = await open(browser, link({ op: "conv", view: "trace" }));
+    await page.route("**/v1/conv/backward", async (route) => {
+      const response = await route.fetch();
+      const answer = decode(await response.body()) as Record<string, { dtype: string; data: Uint8Array }>;
+      const data = Uint8Array.from(answer.dx.data);
+      const numbers = answer.dx.dtype === "float32" ? new Float32Array(data.buffer) : new Float64Array(data.buffer);
+      numbers[18] += 0.5;
+      answer.dx.data = data;
+      await route.fulfill({ response, body: Buffer.from(encode(answer)) });
+    });
+    await go(page, link({ op: "conv", view: "verify", x: "integers.67" }));
+    await verified(page);
+    const all = await checks(page);
+    const of = (id: string) => all.find((one) => one.check === id)!.passed;
+    expect(of("own-dx")).toBe("false");
+    expect(of("adjoint-x-float64")).toBe("false");
+    expect(of("own-dweight")).toBe("true");
+    expect(await page.locator('[data-check="own-dx"]').textContent()).toContain("worst at dX[0, 0, 2, 4]");
+    await page.locator('[data-check="own-dx"]').getByRole("button").click();
+    expect(await page.locator(".total").getAttribute("data-agrees")).toBe("false");
+    await done();
+  });
+
+  it("refuses to pass where there is nothing to see", async () => {
+    const { page, done } = await open(browser, link({ op: "conv", view: "verify", dy: "zeros.1" }));
+    await verified(page);
+    const silent = (await checks(page)).filter(({ check }) => !check!.startsWith("own"));
+    expect(silent.every(({ passed }) => passed === "null")).toBe(true);
+    expect(await page.locator(".page-head h2").textContent()).toContain("show nothing");
+    await done();
+  });
+});
+
+it("Checkerboard: 3 by 2 is uneven, 4 by 2 is even, and the gradient is the same picture", async () => {
+  const { page, done } = await open(browser, link({ view: "checkerboard", board: "3.2.0.ones" }));
+  const picture = (id: string) => page.locator(`[data-picture="${id}"]`).evaluate((el: HTMLElement) => ({ side: el.dataset.side, values: el.dataset.values }));
+  await page.locator('[data-picture="transposed"][data-side="13"]').waitFor();
+  expect(await picture("transposed")).toEqual({ side: "13", values: "1 2 4" });
+  expect(await picture("gradient")).toEqual(await picture("transposed"));
+  expect((await picture("resized")).values).toBe("9");
+  await page.getByRole("button", { name: "kernel 4, stride 2, even" }).click();
+  await page.getByRole("button", { name: "more Padding" }).click();
+  await page.locator('[data-picture="transposed"][data-side="12"]').waitFor();
+  expect(await picture("transposed")).toEqual({ side: "12", values: "4" });
+  expect(await page.locator(".board-verdict").textContent()).toContain("4 / 2 = 2");
+  await done();
+});
+
+describe("Image", () => {
+  it("takes a picture of the user's own, and traces any unit to the input", async () => {
+    const { page, done } = await open(browser, link({ view: "image" }));
+    await page.locator("[data-map=feature-0]").waitFor();
+    await page.locator("[data-map=feature-1]").click({ position: { x: 80, y: 60 } });
+    await page.locator(".closeup strong", { hasText: "Feature map Sobel ↓" }).waitFor();
+    const gif = Buffer.from("R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw==", "base64");
+    await page.locator('input[aria-label="A picture of your own"]').setInputFiles({ name: "dot.gif", mimeType: "image/gif", buffer: gif });
+    await page.getByRole("button", { name: "Use the sample" }).waitFor();
+    await page.locator(".closeup", { hasText: "is 0." }).waitFor();
+    await page.getByRole("button", { name: "Drawn" }).click();
+    await page.locator("[data-map=feature-4]").waitFor();
+    await done();
+  });
+});
+
+const run = promisify(execFile);
+
+/** `name [[…]]` lines of a program's output, as flat numbers. */
+function printed(output: string): Record<string, number[]> {
+  return Object.fromEntries(output.trim().split("\n").map((line) => {
+    const [, name, list] = /^(\w+) (.*)$/.exec(line)!;
+    return [name, (JSON.parse(list) as unknown[]).flat(9) as number[]];
+  }));
+}
+
+describe("Request", () => {
+  it("gives programs whose output is what the page shows", async () => {
+    const { page, done } = await open(browser);
+    const folder = mkdtempSync(join(tmpdir(), "convoke-"));
+    const layers = [
+      { op: "conv", bias: 1, x: "random.2", config: { stride: 2, padding: [[1, 0], [2, 1]], activation: "gelu", flip_kernel: true } },
+      { op: "conv_transpose", bias: 1, config: { stride: 2, padding: 1, output_padding: 1 } },
+      { op: "max_pool", x: "random.5", config: { kernel: 3, stride: 2, padding: 1 } }, { op: "max_unpool" },
+    ];
+    for (const layer of layers) {
+      await go(page, link({ ...layer, view: "trace" }));
+      const shown = await page.evaluate(() => Object.fromEntries((["y", "dx", "dweight", "dbias"] as const).map((role) => [role, window.convoke.value(role)])));
+      await go(page, link({ ...layer, view: "request" }));
+      for (const language of ["Python", "PyTorch"]) {
+        await page.getByRole("radio", { name: language }).click();
+        const file = join(folder, "program.py");
+        writeFileSync(file, (await page.locator("pre.code").textContent())!);
+        const found = printed((await run(PYTHON, [file])).stdout);
+        for (const [name, values] of Object.entries(found)) {
+          expect(values.length, `${layer.op} ${language} ${name}`).toBe(shown[name].length);
+          values.forEach((value, i) => expect(Math.abs(value - shown[name][i]), `${layer.op} ${language} ${name}`).toBeLessThan(2e-5 * (1 + Math.abs(value))));
+        }
+        expect(Object.keys(found)).toContain("dx");
+      }
+    }
+    await page.getByRole("radio", { name: "curl" }).click();
+    const shell = await page.locator("pre.code").textContent();
+    const { stdout } = await run("sh", ["-c", shell!]);
+    expect(JSON.parse(stdout)).toHaveProperty("dx");
+    await done();
+  }, 120_000);
+
+  it("annotates every byte of the body", async () => {
+    const { page, done } = await open(browser, link({ view: "request" }));
+    const rows = await page.locator(".byte-table tbody tr").allTextContents();
+    expect(rows[0]).toContain("map of 5");
+    expect(rows.join(" ")).toContain("392 bytes of data: −2, −3, −2, 2, …");
+    await page.locator(".stages tfoot", { hasText: "ms" }).waitFor();
+    expect(await page.locator(".answer-facts").textContent()).toContain("1 sample");
+    await done();
+  });
+});
+
+it("exports pictures, an animation with a frame for each step, and a file that opens again", async () => {
+  const { page, done } = await open(browser, link({ op: "conv", c: 1, o: 1, size: "5.5", config: {} }));
+  const taken = async (name: string) => {
+    if (!(await page.locator(".bar .menu").getAttribute("open").then((open) => open !== null))) await page.locator(".bar .menu summary").click();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.locator(".bar .menu-panel button", { hasText: name }).click()]);
+    return readFileSync(await download.path());
+  };
+  const png = await taken("PNG");
+  expect(png.subarray(1, 4).toString()).toBe("PNG");
+  expect(png.readUInt32BE(16)).toBeGreaterThan(300);
+  const svg = (await taken("SVG")).toString();
+  expect(svg).toMatch(/^<svg xmlns/);
+  expect((svg.match(/<text/g) ?? []).length).toBeGreaterThan(25 + 9 + 9);
+  const gif = await taken("GIF");
+  expect(gif.subarray(0, 6).toString()).toBe("GIF89a");
+  // One graphic control extension comes before each frame.
+  const frames = gif.toString("latin1").split("\x21\xf9\x04").length - 1;
+  expect(frames).toBe(9);
+  const json = await taken("JSON");
+  const before = await page.evaluate(() => window.convoke.value("dx"));
+  await go(page, link({ op: "max_pool" }));
+  await page.locator('input[aria-label="A saved layer"]').setInputFiles({ name: "layer.json", mimeType: "application/json", buffer: json });
+  await page.waitForFunction((count) => window.convoke.value("dx").length === count, before.length);
+  expect(await page.evaluate(() => window.convoke.value("dx"))).toEqual(before);
+  await done();
+});
