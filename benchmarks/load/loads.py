@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import random
+from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
 from time import perf_counter
@@ -83,7 +84,7 @@ class Stop(Exception):
     """A load cannot go on: a wrong answer, or a connection lost with a request under way."""
 
 
-class Load:
+class Load(ABC):
     """What both kinds have: connections, the stream, and what was answered."""
 
     def __init__(self, spec: Spec) -> None:
@@ -131,9 +132,9 @@ class Load:
         if not self._on:
             self.finished.set()
 
+    @abstractmethod
     def free(self, connection: Connection) -> None:
         """A connection has its answer."""
-        raise NotImplementedError
 
     def refused(self, sent: Sent, reply: Reply) -> None:
         """A first attempt got a 503."""
