@@ -72,7 +72,7 @@ describe("terms", () => {
     const { page, done } = await open(browser);
     const rng = random(20);
     const layers = [
-      { op: "conv", c: 4, o: 6, n: 2, size: "9.8", bias: 1, config: { groups: 2, dilation: [2, 1], padding: [[1, 0], [2, 1]], activation: "gelu" } },
+      { op: "conv", c: 4, o: 6, n: 2, size: "9.8", b: 1, config: { groups: 2, dilation: [2, 1], padding: [[1, 0], [2, 1]], activation: "gelu" } },
       { op: "conv", size: "8.8", config: { padding: 2, padding_mode: "reflect", flip_kernel: true, grad_reduction: "mean" }, n: 2 },
       { op: "conv_transpose", c: 4, o: 4, config: { stride: 3, output_padding: 1, groups: 2, activation: "tanh" } },
       { op: "conv", dims: 1, config: { padding: "causal", dilation: 2 } },
@@ -85,7 +85,7 @@ describe("terms", () => {
       { op: "max_unpool" }, { op: "activation", config: { name: "silu" } },
     ];
     for (const layer of layers) {
-      await go(page, link({ ...layer, x: "random.5", weight: "random.6", dy: "random.7", bias: layer.bias }));
+      await go(page, link({ ...layer, x: "random.5", weight: "random.6", dy: "random.7" }));
       const roles = await page.evaluate(() => (["y", "dx", "dweight", "dbias"] as const).map((role) => [role, window.convoke.value(role).length] as const));
       for (let i = 0; i < 5; i += 1) {
         const [role, size] = roles.filter(([, n]) => n > 0)[integer(rng, 0, roles.filter(([, n]) => n > 0).length - 1)];

@@ -24,7 +24,7 @@ describe("Verify", () => {
   it("passes for every operation, with gradients among the samples that are not zero", async () => {
     const { page, done } = await open(browser);
     const layers = [
-      { op: "conv", bias: 1, n: 2, config: { activation: "silu", grad_reduction: "mean", padding: 1 } }, { op: "conv", dims: 3 },
+      { op: "conv", b: 1, n: 2, config: { activation: "silu", grad_reduction: "mean", padding: 1 } }, { op: "conv", dims: 3 },
       { op: "conv_transpose", config: { stride: 2, padding: 1, activation: "relu" } }, { op: "max_pool", x: "random.4" }, { op: "avg_pool" },
       { op: "lp_pool", x: "random.4" }, { op: "adaptive_max_pool", x: "random.4" }, { op: "adaptive_avg_pool" }, { op: "max_unpool" },
       { op: "activation", x: "random.3" },
@@ -121,8 +121,8 @@ describe("Request", () => {
     const { page, done } = await open(browser);
     const folder = mkdtempSync(join(tmpdir(), "convoke-"));
     const layers = [
-      { op: "conv", bias: 1, x: "random.2", config: { stride: 2, padding: [[1, 0], [2, 1]], activation: "gelu", flip_kernel: true } },
-      { op: "conv_transpose", bias: 1, config: { stride: 2, padding: 1, output_padding: 1 } },
+      { op: "conv", b: 1, x: "random.2", config: { stride: 2, padding: [[1, 0], [2, 1]], activation: "gelu", flip_kernel: true } },
+      { op: "conv_transpose", b: 1, config: { stride: 2, padding: 1, output_padding: 1 } },
       { op: "max_pool", x: "random.5", config: { kernel: 3, stride: 2, padding: 1 } }, { op: "max_unpool" },
     ];
     for (const layer of layers) {

@@ -4,19 +4,10 @@ import { batch } from "../core/signal";
 import { theme } from "../state/theme";
 import type { App } from "../state/app";
 import { toCanvas } from "./picture";
+import { stepsOf } from "./steps";
 
-const MOST_FRAMES = 400;
 const WIDEST = 900;
 const LAST_MS = 1600;
-
-/** Steps to draw: all, or evenly spaced ones where there are too many; the last is always there. */
-export function stepsOf(total: number): number[] {
-  const every = Math.ceil(total / MOST_FRAMES);
-  const steps: number[] = [];
-  for (let step = 1; step <= total; step += every) steps.push(step);
-  if (steps.at(-1) !== total) steps.push(total);
-  return steps;
-}
 
 export async function sweepGif(app: App): Promise<Blob> {
   const { GIFEncoder, applyPalette, quantize } = await import("gifenc");

@@ -55,6 +55,11 @@ function toBytes([L, a, b]: Triple): Triple {
 
 export const LEVELS = 256;
 
+/** Relative luminance as WCAG has it, and where black and white stand out from it alike: 4.58 to 1. */
+const luminance = ([r, g, b]: Triple) =>
+  0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+const EVEN = Math.sqrt(1.05 * 0.05) - 0.05;
+
 /** Levels 0 to 254 are used: an odd number, so that zero is in the middle of a diverging map. */
 export class Table {
   readonly bytes = new Uint8Array(LEVELS * 3);
@@ -71,13 +76,13 @@ export class Table {
       const rgb = toBytes(lab);
       this.bytes.set(rgb, level * 3);
       this.css.push(`rgb(${rgb.join(" ")})`);
-      this.light.push(lab[0] > 0.62);
+      this.light.push(luminance(rgb) > EVEN);
     }
   }
 
   /** The colour of text that can be read on a level. */
   ink(level: number): string {
-    return this.light[level] ? "#16191d" : "#ffffff";
+    return this.light[level] ? "#000000" : "#ffffff";
   }
 }
 

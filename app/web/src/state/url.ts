@@ -49,7 +49,7 @@ export function writeHash(linked: Omit<Linked, "ignored">): string {
   put("o", String(spec.outputs), String(first.outputs));
   put("size", list(spec.size), list(first.size));
   put("kernel", list(spec.kernel), list(first.kernel));
-  put("bias", spec.bias ? "1" : "0", "0");
+  put("b", spec.bias ? "1" : "0", "0");
   put("config", JSON.stringify(spec.config), JSON.stringify(first.config));
   for (const name of EDITABLE) put(name, writeFill(spec.fills[name]), writeFill(first.fills[name]));
   const cell = (one: Cell | null) => (one ? `${one.role}.${list(one.at)}` : "none");
@@ -103,7 +103,7 @@ function readConfig(text: string): Config | undefined {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== "object" || value === null || Array.isArray(value) || text.length > 1000) return undefined;
-    return Object.fromEntries(Object.entries(value).filter(([key]) => /^[a-z_]{1,40}$/.test(key)));
+    return Object.fromEntries(Object.entries(value).filter(([key]) => /^[a-z][a-z_]{0,39}$/.test(key)));
   } catch {
     return undefined;
   }
@@ -136,7 +136,7 @@ export function readHash(hash: string): Linked {
     outputs: reader.whole("o", first.outputs, 1, CAPS.channels),
     size: reader.list("size", first.size, dims, 1, CAPS.size[dims]),
     kernel: reader.list("kernel", first.kernel, dims, 1, CAPS.kernel),
-    bias: reader.whole("bias", 0, 0, 1) === 1,
+    bias: reader.whole("b", 0, 0, 1) === 1,
     config: reader.take("config", first.config, readConfig),
     fills: Object.fromEntries(EDITABLE.map((name) => [
       name, reader.take(name, first.fills[name], (text) => readFill(text) ?? undefined),

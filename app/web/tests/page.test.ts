@@ -1,0 +1,111 @@
+import { encode } from "@msgpack/msgpack";
+import { describe, expect, it } from "vitest";
+import { brief, full, scaled, tiny } from "../src/core/format";
+import { stepsOf } from "../src/export/steps";
+import { level, LEVELS, scaleOf, table } from "../src/grid/colour";
+import { coverage, evenness, plane } from "../src/views/checkerboard/coverage";
+import { hex, takeApart } from "../src/views/request/bytes";
+import { float, list, python } from "../src/views/request/literal";
+import { sizes } from "../src/views/trace/sizing";
+import { sample } from "../src/views/verify/differences";
+import { filterValues, FILTERS, FIRST_IMAGE, readImage, writeImage } from "../src/views/image/settings";
+
+describe("colours", () => {
+  it("have zero in the middle of a diverging map, in paper, and both ends apart", () => {
+    const scale = scaleOf([-1, 3], true);
+    expect(scale).toEqual({ map: "diverging", low: -3, high: 3 });
+    const colours = table("light", "diverging");
+    expect(colours.css[level(scale, 0)]).toBe("rgb(247 246 243)");
+    expect(level(scale, -3)).toBe(0);
+    expect(level(scale, 3)).toBe(LEVELS - 2);
+    expect(level(scaleOf([0, 0], true), 0)).toBe((LEVELS - 2) / 2);
+  });
+
+  it("grow steadily darker in the sequential map", () => {
+    const { bytes } = table("light", "sequential");
+    const light = Array.from({ length: LEVELS - 1 }, (_, i) => bytes[i * 3] + bytes[i * 3 + 1] + bytes[i * 3 + 2]);
+    expect(light.every((one, i) => i === 0 || one <= light[i - 1] + 2)).toBe(true);
+    expect(scaleOf([2, 5], false)).toEqual({ map: "sequential", low: 0, high: 5 });
+    expect(scaleOf([NaN, Infinity], false)).toEqual({ map: "sequential", low: 0, high: 0 });
+  });
+
+  it("carry text that can be read, 4.5 to 1 or better", () => {
+    const luminance = (rgb: number[]) => {
+      const [r, g, b] = rgb.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    for (const theme of ["light", "dark"] as const) {
+      for (const name of ["diverging", "sequential", "grey"] as const) {
+        const colours = table(theme, name);
+        for (let at = 0; at < LEVELS - 1; at += 1) {
+          const ground = luminance([...colours.bytes.slice(at * 3, at * 3 + 3)]);
+          const ink = luminance(colours.ink(at) === "#ffffff" ? [255, 255, 255] : [0, 0, 0]);
+          const contrast = (Math.max(ground, ink) + 0.05) / (Math.min(ground, ink) + 0.05);
+          expect(contrast, `${theme} ${name} ${at}`).toBeGreaterThan(4.5);
+        }
+      }
+    }
+  });
+});
+
+describe("numbers", () => {
+  it("are short in cells and whole in the inspector", () => {
+    expect([0, -0, 2, -1.5, 0.333, 12.34, 123.4, 12345, 0.001, NaN, -Infinity].map(brief)).toEqual(
+      ["0", "0", "2", "−1.5", "0.33", "12.3", "123", "1e4", "1e−3", "NaN", "−∞"]);
+    expect([1 / 3, 100, -2.5, 1e-7, 3e8].map(full)).toEqual(["0.3333333", "100", "−2.5", "1e−7", "3e8"]);
+    expect([tiny(0), tiny(3.14e-9), scaled(1500, "FLOP"), scaled(12, "B")]).toEqual(["0", "3.1e−9", "1.5 kFLOP", "12 B"]);
+  });
+
+  it("are written into programs with no more digits than they need", () => {
+    expect([0.1, 1 / 3, -3, 1e-7, NaN].map((v) => float(Math.fround(v)))).toEqual(["0.1", "0.33333334", "-3", "1e-7", "nan"]);
+    expect(list([1, 2, 3], "", 5)).toBe("[\n    1, 2,\n    3,\n]");
+    expect(python({ a: [true, null, "x"], b: 1.5 })).toBe('{"a": [True, None, "x"], "b": 1.5}');
+  });
+});
+
+it("a message is taken apart to the last byte", () => {
+  const body = encode({ a: [1, -1, 300, 1.5, null, true], text: "x".repeat(40), data: new Uint8Array(300), deep: { dtype: "float32", data: new Uint8Array(4) } });
+  const tokens = takeApart(body);
+  const end = Math.max(...tokens.map(({ offset, length }) => offset + length));
+  expect(end).toBe(body.length);
+  expect(tokens.map(({ meaning }) => meaning)).toEqual(expect.arrayContaining(["map of 4", "list of 6", "−1".replace("−", "-"), "300 (uint16)", "1.5 (float64)", "null", "true", "300 bytes of data"]));
+  expect(tokens.at(-1)).toMatchObject({ dtype: "float32", payload: 4 });
+  expect(hex(body, tokens[0])).toBe("84");
+});
+
+it("coverage is even just where the stride divides the kernel", () => {
+  expect(coverage(3, 2, 3)).toEqual([1, 1, 2, 1, 2, 1, 1]);
+  expect(evenness(4, 2)).toEqual({ least: 2, most: 2, even: true });
+  expect(evenness(5, 2)).toEqual({ least: 2, most: 3, even: false });
+  expect(plane([1, 2])).toEqual([1, 2, 2, 4]);
+});
+
+it("cells shrink until a row of grids fits", () => {
+  const plane = (rows: number, cols: number) => ({ rows, cols, values: [], scale: { map: "diverging", low: 0, high: 0 } as const, ring: { top: 0, left: 0, bottom: 0, right: 0 } });
+  const needs = { x: plane(32, 32), y: plane(32, 32), middle: plane(3, 3) };
+  const { cell, middle } = sizes(needs, 760, 500, false);
+  expect(cell * 64 + middle * 3 + 88).toBeLessThanOrEqual(760);
+  expect(middle).toBe(24);
+  expect(sizes(needs, 340, 500, true).cell * 32).toBeLessThan(170);
+});
+
+it("samples are distinct, and a sweep's frames end with the last step", () => {
+  expect(new Set(sample(50, 20, 3)).size).toBe(20);
+  expect(sample(3, 20, 3).sort()).toEqual([0, 1, 2]);
+  expect(stepsOf(9)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  expect(stepsOf(1024).length).toBeLessThanOrEqual(401);
+  expect(stepsOf(1024).at(-1)).toBe(1024);
+});
+
+it("image settings come back from a link, and filters are balanced", () => {
+  const settings = { ...FIRST_IMAGE, drawn: [0.5, -0.5], filters: ["drawn" as const], unit: null };
+  expect(readImage(writeImage(settings))).toEqual(settings);
+  expect(readImage(writeImage(FIRST_IMAGE))).toEqual(FIRST_IMAGE);
+  for (const bad of ["", "1~2", "64~5~1~1~2~evil~none", "64~5~1~1~2~blur~x.1.1.1", `64~5~1~1~2~blur~none~${"1:".repeat(60)}`]) {
+    expect(readImage(bad), bad).toBeUndefined();
+  }
+  for (const filter of FILTERS.filter((one) => one !== "drawn")) {
+    const total = filterValues(FIRST_IMAGE, filter).reduce((sum, value) => sum + Math.abs(value), 0);
+    expect(Math.abs(total - 2)).toBeLessThan(0.05);
+  }
+});

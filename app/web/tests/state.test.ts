@@ -1,0 +1,151 @@
+import { describe, expect, it } from "vitest";
+import { edited, fill, readFill, realise, realiseIndices, writeFill } from "../src/data/fill";
+import { fillPreset, PRESETS } from "../src/data/presets";
+import { fieldsOf, kindOf, WHOLE } from "../src/form/kinds";
+import { candidates, firstAccepted } from "../src/form/nearest";
+import { Latest } from "../src/state/latest";
+import { permute, sentShape, toOwn, toSent } from "../src/state/layout";
+import { givenShapes, OPERATIONS, start, withField } from "../src/state/spec";
+import { type Linked, readHash, writeHash } from "../src/state/url";
+
+describe("contents", () => {
+  it("come back from their text, edits and raw numbers included", () => {
+    const some = edited(edited(fill("random", 12), 3, -0.1), 0, 1e-9);
+    expect(readFill(writeFill(some))).toEqual(some);
+    const raw = { ...fill("zeros"), data: Float32Array.of(1.1, NaN, -0) };
+    expect([...realise(readFill(writeFill(raw))!, [1, 1, 3])].map(Object.is.bind(null, -0))).toEqual([false, false, true]);
+    for (const bad of ["", "nope.1", "ones.x", "ones.1~a:b", "ones.1~-1:2", "raw:***", "raw:abc"]) {
+      expect(readFill(bad), bad).toBeNull();
+    }
+  });
+
+  it("are the same bits for the same seed, and differ for others", () => {
+    expect([...fillPreset("integers", [1, 1, 1, 6], 66)]).toEqual([-2, -3, -2, 2, 1, 3]);
+    expect(fillPreset("random", [8], 1)).not.toEqual(fillPreset("random", [8], 2));
+    for (const name of Object.keys(PRESETS) as (keyof typeof PRESETS)[]) {
+      for (const shape of [[2, 3, 5], [2, 1, 4, 3], [1, 1, 2, 3, 3], [4]]) {
+        const values = fillPreset(name, shape, 1);
+        expect(values.length).toBe(shape.reduce((a, b) => a * b));
+        expect(values.every(Number.isFinite)).toBe(true);
+      }
+    }
+    expect([...fillPreset("sobelx", [1, 1, 3, 3], 1)]).toEqual([-1, 0, 1, -2, 0, 2, -1, 0, 1]);
+  });
+
+  it("of indices point to distinct places inside the plane", () => {
+    const indices = [...realiseIndices(fill("integers", 5), [1, 1, 3, 3], [7, 7])];
+    expect(new Set(indices).size).toBe(9);
+    expect(indices.every((index) => index >= 0 && index < 49)).toBe(true);
+  });
+});
+
+describe("links", () => {
+  const first = readHash("");
+  const round = (linked: Linked) => readHash(writeHash(linked));
+
+  it("bring back every part of the state", () => {
+    for (const op of Object.keys(OPERATIONS)) {
+      for (const dims of [1, 2, 3]) expect(round({ ...first, spec: start(op, dims) }).spec).toEqual(start(op, dims));
+    }
+    const changed: Linked = {
+      ...first, view: "request", pinned: null, direction: "forward", step: 3,
+      pick: { n: 1, c: 2, o: 0, xd: 0, yd: 1, kd: 0 }, board: { kernel: 5, stride: 3, padding: 1, weights: "random" },
+      spec: { ...first.spec, bias: true, config: { stride: [2, 1], padding: "same" }, fills: { ...first.spec.fills, x: edited(fill("ramp"), 2, 0.5) } },
+    };
+    expect(round(changed)).toEqual(changed);
+    expect(writeHash(first).length).toBeLessThan(40);
+  });
+
+  it("with invalid parts give the first state for those, and name them", () => {
+    const hash = "#v=9&view=x&op=toString&dims=7&n=0&size=9999.1&config=[1]&x=zzz&cell=dx.1&pick=1&step=-1&board=9.9&image=no&way=up";
+    const read = readHash(hash);
+    expect({ ...read, ignored: [] }).toEqual({ ...first, ignored: [] });
+    expect([...read.ignored].sort()).toEqual(
+      ["v", "view", "op", "dims", "n", "size", "config", "x", "cell", "pick", "step", "board", "image", "way"].sort());
+    expect(readHash(`#config={"__proto__":1,"a b":2,"stride":3}`).spec.config).toEqual({ stride: 3 });
+  });
+});
+
+describe("layouts", () => {
+  it("permute to the wire and back", () => {
+    const spec = { ...start("conv"), config: { layout: "NHWC" } };
+    const shape = [1, 2, 3, 4];
+    const data = Float32Array.from({ length: 24 }, (_, i) => i);
+    expect(sentShape(spec, "x", shape)).toEqual([1, 3, 4, 2]);
+    const sent = toSent(spec, "x", data, shape);
+    expect([...sent.slice(0, 4)]).toEqual([0, 12, 1, 13]);
+    expect(toOwn(spec, "x", sent, [1, 3, 4, 2])).toEqual(data);
+    expect(sentShape(spec, "weight", [5, 2, 3, 1])).toEqual([3, 1, 2, 5]);
+    expect(sentShape({ ...spec, config: { weight_layout: "HWIO" } }, "bias", [5])).toEqual([5]);
+    expect([...permute(Float32Array.of(1, 2, 3, 4, 5, 6), [2, 3], [1, 0])]).toEqual([1, 4, 2, 5, 3, 6]);
+  });
+
+  it("shapes follow groups, each way round", () => {
+    const conv = { ...start("conv"), channels: 4, outputs: 6, config: { groups: 2 }, bias: true };
+    expect(givenShapes(conv)).toMatchObject({ weight: [6, 2, 3, 3], bias: [6] });
+    expect(givenShapes({ ...conv, op: "conv_transpose" })).toMatchObject({ weight: [4, 3, 3, 3], bias: [6] });
+    expect(withField(conv, "groups", 1, 1).config).toEqual({});
+  });
+});
+
+describe("forms", () => {
+  const integer = { type: "integer", minimum: 1 };
+
+  it("know a field's kind from its schema alone", () => {
+    const pair = { type: "array", items: { anyOf: [integer, { type: "array", items: integer }] } };
+    expect(kindOf({ anyOf: [integer, { type: "array", items: integer }] })).toEqual({ kind: "axes", minimum: 1, nullable: false });
+    expect(kindOf({ anyOf: [integer, pair, { enum: ["same"] }] })).toEqual({ kind: "padding", names: ["same"] });
+    expect(kindOf({ enum: ["a", "b"] })).toEqual({ kind: "choice", options: ["a", "b"], nullable: false });
+    expect(kindOf({ type: "boolean" })).toEqual({ kind: "flag" });
+    expect(kindOf({ anyOf: [{ type: "number", exclusiveMinimum: 0 }, { type: "null" }] })).toMatchObject({ kind: "number", nullable: true, minimum: 0 });
+    const named = { type: "object", description: "d", properties: { name: { const: "elu" }, alpha: { type: "number" } } };
+    expect(kindOf({ anyOf: [{ enum: ["elu"] }, named] })).toMatchObject({ kind: "named", options: [{ name: "elu" }] });
+    expect(fieldsOf({ config: { oneOf: [named] } })[0]).toMatchObject({ name: WHOLE, kind: { kind: "named" } });
+    expect(kindOf({})).toEqual({ kind: "other" });
+  });
+
+  it("offer the nearest value that is accepted", async () => {
+    const kind = { kind: "number", integer: true, minimum: 1, nullable: false } as const;
+    expect(candidates(kind, 3, 1).slice(0, 4)).toEqual([2, 4, 1, 5]);
+    const accepts = async (value: unknown) => (value as number) % 4 === 0;
+    expect(await firstAccepted(candidates(kind, 6, 1), accepts)).toEqual({ value: 4 });
+    expect(await firstAccepted([1], accepts)).toBeNull();
+    expect(candidates({ kind: "axes", minimum: 0, nullable: false }, [1, 5], 1)[0]).toEqual([0, 5]);
+  });
+});
+
+describe("one at a time", () => {
+  it("keeps the newest of those that wait", async () => {
+    const latest = new Latest();
+    const log: string[] = [];
+    let release = () => {};
+    const first = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    latest.submit(async () => {
+      log.push("a");
+      await first;
+    });
+    latest.submit(async () => void log.push("b"));
+    const ended = new Promise<void>((resolve) => latest.submit(async () => {
+      log.push("c");
+      resolve();
+    }));
+    expect(latest.busy).toBe(true);
+    release();
+    await ended;
+    expect(log).toEqual(["a", "c"]);
+  });
+
+  it("ends a job that has been at it too long when another waits", async () => {
+    const latest = new Latest();
+    const ended = new Promise<boolean>((resolve) => latest.submit((signal) => new Promise((done) => {
+      signal.addEventListener("abort", () => {
+        resolve(true);
+        done();
+      });
+    })));
+    latest.submit(async () => {});
+    expect(await ended).toBe(true);
+  });
+});
