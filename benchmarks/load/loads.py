@@ -136,7 +136,7 @@ class Load(ABC):
     def free(self, connection: Connection) -> None:
         """A connection has its answer."""
 
-    def refused(self, sent: Sent, reply: Reply) -> None:
+    def refused(self, sent: Sent, reply: Reply) -> None:  # noqa: B027 - most loads do nothing then
         """A first attempt got a 503."""
 
     def _replied(self, connection: Connection, reply: Reply) -> None:
@@ -227,7 +227,7 @@ class Open(Load):
         else:
             self._idle.append(connection)
 
-    def refused(self, sent: Sent, reply: Reply) -> None:
+    def refused(self, sent: Sent, reply: Reply) -> None:  # noqa: B027 - most loads do nothing then
         """Obey the `Retry-After`, once."""
         if self.spec.obey and not sent.first:
             self._later += 1
