@@ -227,7 +227,7 @@ class Open(Load):
         else:
             self._idle.append(connection)
 
-    def refused(self, sent: Sent, reply: Reply) -> None:  # noqa: B027 - most loads do nothing then
+    def refused(self, sent: Sent, reply: Reply) -> None:
         """Obey the `Retry-After`, once."""
         if self.spec.obey and not sent.first:
             self._later += 1
