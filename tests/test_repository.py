@@ -182,6 +182,15 @@ def test_links_between_documents_lead_somewhere() -> None:
             assert ((ROOT / name).parent / target).exists(), f"{name}: {target}"
 
 
+def test_paths_that_documents_name_exist() -> None:
+    """The built page aside, which is not in the repository."""
+    path = re.compile(r"`((?:app|benchmarks|deploy|docs|engine|examples|tests)/[\w./-]*)`")
+    for name, text in _texts(".md"):
+        named = set(path.findall(text)) - {"app/web/dist"}
+        missing = [found for found in named if not (ROOT / found).exists()]
+        assert missing == [], name
+
+
 def test_images_are_small_enough_to_clone() -> None:
     large = {str(path.relative_to(ROOT)): path.stat().st_size for path in _files()}
     assert {name: size for name, size in large.items() if size > 1 << 20} == {}
