@@ -75,7 +75,7 @@ class Pool(Operation):
         channels_last = read_layout(config.layout, len(x) - 1)
         channels, sizes = split_tail(x, channels_last)
         axes = self.windows(config, sizes, channels_last)
-        pooling = Pooling(axes, channels)
+        pooling = Pooling(axes, channels, channels_last)
         y = sample_tail(channels, pooling.positions, channels_last)
         fixed = [axis for axis in axes if isinstance(axis, Axis)]
         return Plan(

@@ -17,13 +17,21 @@ from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile, Windows, block_tile, ranges, tiles
 from engine.kernels.patches import inside, within
-from engine.kernels.windows import window_argmax, window_max, window_spread, window_sum
+from engine.kernels.windows import (
+    short,
+    whole,
+    window_argmax,
+    window_max,
+    window_route,
+    window_spread,
+    window_sum,
+)
 from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
 
-BLOCK = 1 << 17
-"""Inputs that a block reads: about half the second-level cache in float32."""
+BLOCK = 1 << 18
+"""Inputs that a block reads: in float32 about a core's second-level cache."""
 
 Box = tuple[slice, ...]
 
@@ -34,6 +42,7 @@ class Pooling:
 
     axes: tuple[Windows, ...]
     channels: int
+    channels_last: bool = False
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -58,12 +67,16 @@ class Pooling:
     def tiles(self) -> Iterator[Tile]:
         """Tiles of outputs whose windows together hold about BLOCK inputs."""
         ratio = max(1, -(-prod(self.inputs) // prod(self.positions)))
+        if self.channels_last:
+            ratio *= self.channels
         return tiles(self.positions, block_tile(self.positions, max(1, BLOCK // ratio)))
 
     def planes(self, samples: int) -> Iterator[tuple[slice, slice]]:
         """Blocks of samples and channels of about BLOCK inputs together."""
         plane = prod(self.inputs)
-        channels = max(1, min(self.channels, BLOCK // plane))
+        channels = (
+            self.channels if self.channels_last else max(1, min(self.channels, BLOCK // plane))
+        )
         alike = max(1, BLOCK // (plane * self.channels)) if channels == self.channels else 1
         cuts = product(ranges(samples, alike), ranges(self.channels, channels))
         return ((slice(*n), slice(*c)) for n, c in cuts)
@@ -144,8 +157,38 @@ def taps_between(axis: Axis, lo: int, hi: int, first: int, end: int) -> NDArray[
 def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
     """Add a tile's gradient g (n, c, *T) to every input of its window in dx (n, c, *S)."""
     read = p.read(tile)
+    sizes = [whole(axis) for axis in p.axes]
+    if all(sizes):
+        # Every input has one window: broadcast g over the members of each.
+        target = dx[within(slices(read))]
+        parts = [n for pair in zip(g.shape[2:], sizes, strict=True) for n in pair]
+        members = target.reshape(*g.shape[:2], *parts, copy=False)
+        members += g[(..., *[i for _ in sizes for i in (slice(None), None)])]
+        return
     for axis in range(len(p.axes)):
         g = window_spread(g, 2 + axis, p.axes[axis], tile[axis], read[axis])
+    dx[within(slices(read))] += g
+
+
+def route(p: Pooling, x: Array, g: Array, tile: Tile, dx: Array) -> None:
+    """Add the gradient g (n, c, *T) of a tile's maxima to the first input that equals its maximum.
+
+    Rows first, then columns: the first of the rows that hold the maximum, and in it the first
+    column, is the first in row-major order.
+    """
+    if not all(map(short, p.axes)):
+        scatter_indices(tile_argmax(p, x, tile)[1], g, dx)
+        return
+    read = p.read(tile)
+    stages = [x[within(slices(read))]]
+    for axis in reversed(range(len(p.axes))):
+        stages.append(window_max(stages[-1], 2 + axis, p.axes[axis], tile[axis], read[axis][0]))
+    best = stages.pop()
+    for axis, windows in enumerate(p.axes):
+        assert isinstance(windows, Axis)
+        values = stages.pop()
+        g = window_route(values, best, g, 2 + axis, windows, tile[axis], read[axis][0])
+        best = values
     dx[within(slices(read))] += g
 
 

@@ -10,7 +10,7 @@ tap by tap over strided views; long and adaptive ones as runs through `ufunc.red
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from engine.geometry import Axis, Windows
 from engine.kernels.patches import inside
 
 Array = NDArray[Any]
+
+RUN = 8
+"""Members from which windows that share no input are summed as rows of a reshaped array."""
 
 LONG = 24
 """Taps from which one pass over runs is quicker than a pass for every tap."""
@@ -35,6 +38,10 @@ def window_sum(
     values: Array, axis: int, windows: Windows, span: tuple[int, int], origin: int
 ) -> Array:
     """The sum of each window; a window without inputs gives 0."""
+    size = whole(windows)
+    if size >= RUN and values.shape[axis] == size * (span[1] - span[0]):
+        runs = (*values.shape[:axis], -1, size, *values.shape[axis + 1 :])
+        return np.add.reduce(values.reshape(runs), axis=axis + 1)
     return _reduce(np.add, 0, values, axis, windows, span, origin)
 
 
@@ -43,8 +50,11 @@ def window_spread(
 ) -> Array:
     """The adjoint of `window_sum`: each of the inputs [*inputs) gets the sum of its windows."""
     lo, hi = span
-    if isinstance(windows, Axis) and _short(windows):
-        result = np.zeros(_resized(sums, axis, inputs[1] - inputs[0]), sums.dtype)
+    size = whole(windows)
+    if size and inputs == (lo * size, hi * size):
+        return np.repeat(sums, size, axis)
+    if short(windows):
+        result = np.zeros_like(sums, shape=_resized(sums, axis, inputs[1] - inputs[0]))
         for source, target in _taps(windows, span, inputs[0]):
             result[_at(axis, target)] += sums[_at(axis, source)]
         return result
@@ -71,7 +81,7 @@ def window_argmax(
     positions = np.broadcast_to(positions, values.shape)
     best = window_max(values, axis, windows, span, origin)
     nan = bool(np.isnan(best).any())
-    if isinstance(windows, Axis) and _short(windows):
+    if short(windows):
         found = np.full(best.shape, -1, np.int64)
         for target, source in reversed(list(_taps(windows, span, origin))):
             to, of = _at(axis, target), _at(axis, source)
@@ -97,11 +107,50 @@ def bounds(windows: Windows, lo: int, hi: int) -> tuple[Array, Array]:
 
 def passes(windows: Windows) -> int:
     """How many passes over its values a reduction takes."""
-    return windows.kernel if isinstance(windows, Axis) and _short(windows) else 1
+    return windows.kernel if short(windows) else 1
 
 
-def _short(windows: Axis) -> bool:
-    return windows.kernel < LONG or windows.dilation > 1
+def whole(windows: Windows) -> int:
+    """The size of windows that divide all of the inputs evenly between them, else 0."""
+    if isinstance(windows, Axis):
+        apart = windows.stride == windows.kernel and windows.dilation == 1
+        whole = apart and windows.low == 0 and windows.out * windows.kernel == windows.size
+        return windows.kernel if whole else 0
+    return 0 if windows.size % windows.out else windows.size // windows.out
+
+
+def window_route(
+    values: Array,
+    best: Array,
+    g: Array,
+    axis: int,
+    windows: Axis,
+    span: tuple[int, int],
+    origin: int,
+) -> Array:
+    """The gradient `g` of window maxima `best`, handed to the first of `values` that equals each."""
+    nan = bool(np.isnan(best).any())
+    apart = windows.stride >= windows.extent
+    result = np.empty_like(values) if whole(windows) else np.zeros_like(values)
+    # Multiplying the bits by 0 or 1 keeps infinities out of it, and takes no branch.
+    bits = np.dtype(f"i{values.itemsize}")
+    found, upstream = result.view(bits), g.view(bits)
+    unclaimed = np.ones_like(best, np.bool_)
+    for target, source in _taps(windows, span, origin):
+        to, of = _at(axis, target), _at(axis, source)
+        hit = _same(values[of], best[to], nan)
+        hit &= unclaimed[to]
+        unclaimed[to] ^= hit
+        if apart:
+            np.multiply(upstream[to], hit.view(np.int8), out=found[of])
+        else:
+            result[of] += np.multiply(upstream[to], hit.view(np.int8)).view(values.dtype)
+    return result
+
+
+def short(windows: Windows) -> TypeGuard[Axis]:
+    """True for windows that are reduced tap by tap."""
+    return isinstance(windows, Axis) and (windows.kernel < LONG or windows.dilation > 1)
 
 
 def _at(axis: int, part: slice) -> tuple[slice, ...]:
@@ -130,9 +179,15 @@ def _reduce(
     span: tuple[int, int],
     origin: int,
 ) -> Array:
-    if isinstance(windows, Axis) and _short(windows):
-        result = np.full(_resized(values, axis, span[1] - span[0]), identity, values.dtype)
-        for target, source in _taps(windows, span, origin):
+    if short(windows):
+        taps = list(_taps(windows, span, origin))
+        full = slice(0, span[1] - span[0])
+        if len(taps) > 1 and taps[0][0] == taps[1][0] == full:
+            result = ufunc(values[_at(axis, taps[0][1])], values[_at(axis, taps[1][1])])
+            taps = taps[2:]
+        else:
+            result = np.full_like(values, identity, shape=_resized(values, axis, full.stop))
+        for target, source in taps:
             view = result[_at(axis, target)]
             ufunc(view, values[_at(axis, source)], out=view)
         return result

@@ -9,7 +9,7 @@ window in row-major order, or to all of them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -24,6 +24,7 @@ from engine.kernels.patches import within
 from engine.kernels.pooling import (
     Pooling,
     for_each_plane,
+    route,
     scatter_indices,
     slices,
     spread_ties,
@@ -37,6 +38,7 @@ from engine.plans import Action, Plan
 from engine.pool import Geometry, Pool, WindowConfig
 
 Array = NDArray[Any]
+Backward = Callable[[Pooling, Array, Array, Tile, Array], None]
 
 
 @dataclass(frozen=True)
@@ -153,10 +155,8 @@ class MaxPool(Pool):
             block = Padded(plan, x[n, c])
             for tile in block.pooling.tiles():
                 upstream = dy[(n, c, *slices(tile))]
-                if plan.config.ties == "all":
-                    block.spread_ties(upstream, tile, dx[n, c])
-                else:
-                    scatter_indices(block.argmax(tile)[1], upstream, dx[n, c])
+                step = spread_ties if plan.config.ties == "all" else route
+                block.backward(step, upstream, tile, dx[n, c])
 
         for_each_plane(plan.geometry.pooling, dx.shape[0], planes)
 
@@ -180,7 +180,7 @@ class Padded:
         self.plane = tuple(a.size for a in axes)
         self.x = np.pad(x, [(0, 0), (0, 0), *pads])
         wide = (dataclasses.replace(a, size=a.size + a.low + a.high, low=0, high=0) for a in axes)
-        self.pooling = Pooling(tuple(wide), self.pooling.channels)
+        self.pooling = dataclasses.replace(self.pooling, axes=tuple(wide))
 
     def argmax(self, tile: Tile) -> tuple[Array, Array]:
         """Maxima and their positions in the unpadded plane; -1 where padding won."""
@@ -191,13 +191,13 @@ class Padded:
             indices = positions.reshape(-1)[indices]
         return y, indices
 
-    def spread_ties(self, dy: Array, tile: Tile, dx: Array) -> None:
-        """Add dy to every input that equals its window's maximum."""
+    def backward(self, step: Backward, dy: Array, tile: Tile, dx: Array) -> None:
+        """Add dy to inputs that equal their window's maximum: `step` says to which of them."""
         if self.inside is None:
-            spread_ties(self.pooling, self.x, dy, tile, dx)
+            step(self.pooling, self.x, dy, tile, dx)
             return
         wide = np.zeros(self.x.shape, dx.dtype)
-        spread_ties(self.pooling, self.x, dy, tile, wide)
+        step(self.pooling, self.x, dy, tile, wide)
         dx += wide[within(self.inside)]
 
 

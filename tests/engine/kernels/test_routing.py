@@ -1,0 +1,53 @@
+"""Handing gradients to maxima stage by stage, against their positions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.geometry import Axis, strided_out
+from engine.kernels.pooling import Pooling, route, scatter_indices, spread, tile_argmax
+
+
+def pooling(*axes: tuple[int, int, int, int, int]) -> Pooling:
+    """From (size, kernel, stride, dilation, padding) of each axis; three channels."""
+    made = []
+    for size, kernel, stride, dilation, pad in axes:
+        out = strided_out(size, dilation * (kernel - 1) + 1, stride, pad, pad)
+        made.append(Axis(size, kernel, stride, dilation, pad, pad, out))
+    return Pooling(tuple(made), 3)
+
+
+POOLS = [
+    pooling((8, 2, 2, 1, 0), (6, 2, 2, 1, 0)),
+    pooling((9, 3, 2, 1, 1), (7, 3, 2, 1, 1)),
+    pooling((9, 3, 1, 2, 0), (5, 2, 3, 1, 0)),
+    pooling((5, 2, 2, 1, 1), (4, 2, 1, 1, 0), (6, 3, 3, 1, 0)),
+]
+
+
+@pytest.mark.parametrize("p", POOLS)
+@pytest.mark.parametrize("numbers", ["distinct", "equal", "special"])
+def test_the_first_maximum_gets_the_gradient(p: Pooling, numbers: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, *p.inputs)).astype(np.float32)
+    if numbers != "distinct":
+        x = np.round(x).clip(-1, 1)
+    if numbers == "special":
+        x[rng.random(x.shape) < 0.1] = np.nan
+        x[rng.random(x.shape) < 0.2] = -np.inf
+    dy = rng.integers(-9, 9, (2, 3, *p.positions)).astype(np.float32)
+    dy[0, 0, 0] = np.inf
+    tile = tuple((0, n) for n in p.positions)
+    got, want = np.zeros((2, *x.shape), np.float32)
+    route(p, x, dy, tile, got)
+    scatter_indices(tile_argmax(p, x, tile)[1], dy, want)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_windows_that_divide_the_input_spread_by_broadcasting() -> None:
+    p = POOLS[0]
+    g = np.arange(2 * 3 * 12, dtype=np.float32).reshape(2, 3, 4, 3)
+    dx = np.ones((2, 3, 8, 6), np.float32)
+    spread(p, g, ((0, 4), (0, 3)), dx)
+    np.testing.assert_array_equal(dx, 1 + g.repeat(2, axis=2).repeat(2, axis=3))
