@@ -21,7 +21,7 @@
     ├── ShuttingDown            the service takes no new work
     ├── WorkersUnavailable      nobody is there to do the work
     ├── DeadlineExceeded        the caller's deadline passed
-    └── WorkerCrashed           the request ended two workers
+    └── WorkerCrashed           the request ended worker after worker
 
 Which status each has is told in one place only, the table of `app.problems`.
 """
@@ -189,6 +189,6 @@ class DeadlineExceeded(ServiceError):
 
 
 class WorkerCrashed(ServiceError):
-    """The request ended two workers and will not be tried on a third."""
+    """The request ended worker after worker and is not tried on another."""
 
-    summary = "Two workers ended while they computed this request; it is not tried again."
+    summary = "Worker after worker ended while it computed this request, which is not tried again."

@@ -38,6 +38,7 @@ class Job:
         deadline: on `time.monotonic`; None where there is none.
         client: whose turn in the queue it uses.
         encode: makes the body of the answer; called on a thread where it copies much.
+        name: of the request, under which it comes back after a refusal.
     """
 
     call: engine.Call
@@ -49,6 +50,7 @@ class Job:
     deadline: float | None
     client: str
     encode: Callable[[Answer], bytes]
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Pending(Entry):
     Attributes:
         future: settled once, with the answer or what became of the job.
         accepted: when, on `time.monotonic`.
-        deaths: workers that died while they computed it alone.
+        blame: how much the deaths of workers that computed it alone speak against it.
         abandon: tells the call it is part of why nobody waits for it any more; None while it is
             not part of one.
     """
@@ -96,7 +98,7 @@ class Pending(Entry):
     job: Job
     future: asyncio.Future[Done]
     accepted: float
-    deaths: int = 0
+    blame: float = 0.0
     abandon: Callable[[str], None] | None = None
     timer: asyncio.TimerHandle | None = None
 

@@ -322,9 +322,9 @@ KINDS: Final = (
         500,
         "worker-crashed",
         "Workers crashed",
-        "Two processes ended while they computed this request, so it was not given to a third. That "
-        "is a mistake of ours, or of a machine with too little memory; please report it with the "
-        "request id.",
+        "Process after process ended, or ran out of memory, while it computed this request and "
+        "nothing else, so it was not given to another. That is a mistake of ours, or of a machine "
+        "with too little memory; please report it with the request id.",
     ),
     INTERNAL,
 )

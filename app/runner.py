@@ -1,7 +1,8 @@
 """Calls on their way through workers: begun, watched, finished, taken apart, run again.
 
 1. A worker that dies loses nothing. Jobs that shared its call are run again, each alone, since
-   having been in company is no proof. One that was alone when two workers died is the cause.
+   having been in company is no proof. One that was alone when worker after worker died is taken
+   for the cause.
 2. Where a shared call fails, its jobs are run again singly, so that only the guilty one fails.
 3. A call that nobody waits for any more is asked to stop; its worker is killed if it does not.
 4. Answers are encoded while the worker computes the next call.
@@ -20,21 +21,25 @@ import engine
 from app.errors import WorkerCrashed
 from app.jobs import Answer, Done, Observer, Pending
 from app.workers.offload import copying
-from app.workers.task import ComputeFailed, Result, Task, Worker, WorkerDied
+from app.workers.task import EXHAUSTED, ComputeFailed, Result, Task, Worker, WorkerDied
 from app.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
 
-FATAL_DEATHS = 2
-"""A job that was alone when so many workers died is taken for the cause."""
-
 SUSPENDED = "suspended"
-"""Reason of death of a worker that somebody else had stopped; no job can do that."""
+"""Reason of death of a worker that somebody else had stopped."""
+
+BLAME = {SUSPENDED: 0.0, EXHAUSTED: 0.5}
+"""How much a worker's death, by its reason, speaks against the job that it computed alone: 1 where
+the reason is not named here. No job can suspend a worker, and memory may have been short before."""
+
+FATAL_BLAME = 2.0
+"""A job with so much blame is taken for the cause, and is not tried again."""
 
 STOP_GRACE_S = 0.3
 """How long abandoned work may take to stop by itself: about what a new worker costs to start."""
 
-WATCH_S = 1.0
+WATCH_S = 0.25
 """How often it is checked whether a worker that computes for long can still go on."""
 
 
@@ -218,9 +223,9 @@ class Runner:
 
     def _bereaved(self, run: Run, reason: str) -> None:
         """The worker died."""
-        if len(run.members) == 1 and reason != SUSPENDED:
-            run.members[0].deaths += 1
-            if run.members[0].deaths >= FATAL_DEATHS:
+        if len(run.members) == 1:
+            run.members[0].blame += BLAME.get(reason, 1.0)
+            if run.members[0].blame >= FATAL_BLAME:
                 run.members[0].fail(WorkerCrashed())
         self._again(run, alone=True)
 

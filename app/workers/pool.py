@@ -10,10 +10,11 @@ from app.workers.task import Worker, WorkerDied
 
 log = logging.getLogger(__name__)
 
-BACKOFF_S = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
-"""Waits before the first, second, ... restart in a row with nothing achieved in between."""
+BACKOFF_S = (0.0, 0.1, 0.2, 0.4, 0.8, 1.5)
+"""Waits before the first, second, ... restart in a row with nothing achieved in between. The longest
+leaves a worker that is no longer harmed time to be up within two seconds."""
 
-HOPELESS_FAILURES = 5
+HOPELESS_FAILURES = 8
 """After so many failures in a row a worker is not expected back soon."""
 
 OWN_REASONS = ("deadline", "cancelled")

@@ -2,11 +2,12 @@
 
 worker → server     {"ready": pid}                                  once
 server → worker     {"arena", "size", "rows", "inputs", "outputs", "plan"}
-worker → server     {"compute_s"} | {"refused", "issues"} | {"stopped"} | {"failed"}
+worker → server     {"compute_s"} | {"refused", "issues"} | {"stopped"} | {"exhausted"} | {"failed"}
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -17,7 +18,7 @@ from dataclasses import astuple
 import engine
 from app.workers.arena import Region
 from app.workers.channel import Message
-from app.workers.task import ComputeFailed, Task
+from app.workers.task import EXHAUSTED, ComputeFailed, Task, WorkerDied
 
 CACHED_CALLS = 256
 """Prepared calls that a worker keeps."""
@@ -70,8 +71,19 @@ def report(error: Exception) -> Message:
         return {"refused": type(error).__name__, "issues": [astuple(i) for i in error.issues]}
     if isinstance(error, engine.Stopped):
         return {"stopped": True}
+    if _exhausted(error):
+        return {"exhausted": True}
     text = "".join(traceback.format_exception(error))
     return {"failed": text[-TRACEBACK_CHARACTERS:]}
+
+
+def _exhausted(error: Exception) -> bool:
+    """Whether the process could not have what any process can: memory, or one more thread."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOMEM, errno.EAGAIN)
+    # A thread that cannot be started has no class of error of its own.
+    no_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
+    return no_thread or isinstance(error, MemoryError)
 
 
 def seconds(reply: Message) -> float:
@@ -79,11 +91,14 @@ def seconds(reply: Message) -> float:
 
     Raises:
         engine.EngineError, engine.Stopped, ComputeFailed.
+        WorkerDied: the worker has run out of memory, and is to be replaced like one that died.
     """
     if "compute_s" in reply:
         return float(reply["compute_s"])
     if "stopped" in reply:
         raise engine.Stopped
+    if "exhausted" in reply:
+        raise WorkerDied(EXHAUSTED)
     if "failed" in reply:
         raise ComputeFailed(reply["failed"])
     kind: type[engine.EngineError] = getattr(engine.errors, reply["refused"])

@@ -66,13 +66,17 @@ class Result:
     compute_s: float
 
 
+EXHAUSTED = "memory"
+"""Reason of death of a worker that could get no more memory."""
+
+
 class WorkerDied(Exception):
     """The worker ended.
 
     Attributes:
-        reason: ``crashed``, or why it was made to end: ``stuck`` (it computed for too long),
-            ``suspended`` (somebody had stopped it), ``deadline`` or ``cancelled`` (nobody waited
-            any more for what it computed).
+        reason: ``crashed``, or why it was made to end: ``memory`` (it could get no more),
+            ``stuck`` (it computed for too long), ``suspended`` (somebody had stopped it),
+            ``deadline`` or ``cancelled`` (nobody waited any more for what it computed).
     """
 
     def __init__(self, reason: str, detail: str = "") -> None:

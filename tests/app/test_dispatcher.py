@@ -231,6 +231,26 @@ async def test_a_request_that_kills_two_workers_is_named_and_its_mates_are_answe
 
 
 @scenario
+async def test_a_request_that_takes_all_memory_is_named_and_its_mates_are_answered(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "BACKOFF_S", (0.0,))
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        mates = [job(seed=seed) for seed in range(2)]
+        tasks = [rig.submit(given) for given in mates]
+        greedy = rig.submit(job(faulty.STARVE, seed=9))
+        gate.open()
+        await held
+        assert [(await task).body for task in tasks] == list(map(expected, mates))
+        with pytest.raises(WorkerCrashed):
+            await greedy
+    assert set(rig.observer.restarts) == {"memory"}
+    # Once in company, then alone; the last death may not have been told when its answer was.
+    assert len(rig.observer.restarts) >= runner.FATAL_BLAME / runner.BLAME["memory"]
+
+
+@scenario
 async def test_an_idle_worker_that_dies_is_replaced() -> None:
     async with dispatching() as rig:
         os.kill(rig.workers[0].pid, signal.SIGKILL)

@@ -17,8 +17,9 @@ from engine.errors import InvalidIndices
 GATE = "CONVOKE_TEST_GATE"
 """Environment variable with the path of a named pipe."""
 
-DIE, FAIL, UNTIL_STOPPED, FOR_EVER, AT_GATE, REFUSE = range(-1001, -1007, -1)
-"""End by SIGKILL; raise; compute until asked to stop; not even then; wait for the gate; refuse."""
+DIE, FAIL, UNTIL_STOPPED, FOR_EVER, AT_GATE, REFUSE, STARVE = range(-1001, -1008, -1)
+"""End by SIGKILL; raise; compute until asked to stop; not even then; wait for the gate; refuse; run
+out of memory."""
 
 
 def run(call: engine.Call, tensors: Any, rows: Any, allocate: Any, stop: Any) -> Any:
@@ -28,6 +29,8 @@ def run(call: engine.Call, tensors: Any, rows: Any, allocate: Any, stop: Any) ->
         os.kill(os.getpid(), signal.SIGKILL)
     if FAIL in asked:
         raise RuntimeError("as asked")
+    if STARVE in asked:
+        raise MemoryError
     if REFUSE in asked:
         raise InvalidIndices(engine.Issue(("indices",), "as asked", "less", 7))
     if FOR_EVER in asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import engine
 from app.workers import protocol
 from app.workers.channel import Unpacker, pack
-from app.workers.task import ComputeFailed, Task
+from app.workers.task import EXHAUSTED, ComputeFailed, Task, WorkerDied
 from engine.errors import EngineError, InvalidIndices, ShapeMismatch
 from tests.app.dispatching import job
 
@@ -36,6 +37,16 @@ def test_a_stop_and_a_failure_are_told_apart() -> None:
         protocol.seconds(over_the_wire(protocol.report(engine.Stopped())))
     with pytest.raises(ComputeFailed, match="ZeroDivisionError: why"):
         protocol.seconds(over_the_wire(protocol.report(ZeroDivisionError("why"))))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), OSError(errno.ENOMEM, "no memory"), RuntimeError("can't start new thread")],
+)
+def test_a_worker_without_memory_is_as_good_as_dead(error: Exception) -> None:
+    with pytest.raises(WorkerDied) as died:
+        protocol.seconds(over_the_wire(protocol.report(error)))
+    assert died.value.reason == EXHAUSTED
 
 
 @pytest.mark.parametrize("action", ["forward", "backward"])
