@@ -1,6 +1,6 @@
 import { encode } from "@msgpack/msgpack";
 import { describe, expect, it } from "vitest";
-import { brief, full, scaled, tiny } from "../src/core/format";
+import { brief, full, medium, scaled, tiny } from "../src/core/format";
 import { stepsOf } from "../src/export/steps";
 import { level, LEVELS, scaleOf, table } from "../src/grid/colour";
 import { coverage, evenness, plane } from "../src/views/checkerboard/coverage";
@@ -53,6 +53,7 @@ describe("numbers", () => {
     expect([0, -0, 2, -1.5, 0.333, 12.34, 123.4, 12345, 0.001, NaN, -Infinity].map(brief)).toEqual(
       ["0", "0", "2", "−1.5", "0.33", "12.3", "123", "1e4", "1e−3", "NaN", "−∞"]);
     expect([1 / 3, 100, -2.5, 1e-7, 3e8].map(full)).toEqual(["0.3333333", "100", "−2.5", "1e−7", "3e8"]);
+    expect([1 / 3, -0.0891, 12345.678, 0, 1.23456e-5].map(medium)).toEqual(["0.3333", "−0.0891", "12350", "0", "1.2e−5"]);
     expect([tiny(0), tiny(3.14e-9), scaled(1500, "FLOP"), scaled(12, "B")]).toEqual(["0", "3.1e−9", "1.5 kFLOP", "12 B"]);
   });
 
@@ -83,10 +84,10 @@ it("coverage is even just where the stride divides the kernel", () => {
 it("cells shrink until a row of grids fits", () => {
   const plane = (rows: number, cols: number) => ({ rows, cols, values: [], scale: { map: "diverging", low: 0, high: 0 } as const, ring: { top: 0, left: 0, bottom: 0, right: 0 } });
   const needs = { x: plane(32, 32), y: plane(32, 32), middle: plane(3, 3) };
-  const { cell, middle } = sizes(needs, 760, 500, false);
-  expect(cell * 64 + middle * 3 + 88).toBeLessThanOrEqual(760);
+  const { cell, middle } = sizes(needs, 760, 500, "rows");
+  expect(cell * 64 + 158 + 92).toBeLessThanOrEqual(760);
   expect(middle).toBe(24);
-  expect(sizes(needs, 340, 500, true).cell * 32).toBeLessThan(170);
+  expect(sizes(needs, 340, 500, "paired").cell * 32).toBeLessThan(170);
 });
 
 it("samples are distinct, and a sweep's frames end with the last step", () => {

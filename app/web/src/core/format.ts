@@ -27,6 +27,11 @@ export function brief(value: number): string {
   return minus(trim(value.toFixed(size >= 99.5 ? 0 : size >= 9.95 ? 1 : 2)));
 }
 
+/** Up to four significant digits, for columns of numbers. */
+export function medium(value: number): string {
+  return odd(value) ?? (Math.abs(value) >= 1e-3 && Math.abs(value) < 1e6 ? minus(trim(String(Number(value.toPrecision(4))))) : full(Number(value.toPrecision(2))));
+}
+
 /** Up to seven significant digits: all that a float32 holds. */
 export function full(value: number): string {
   const special = odd(value);

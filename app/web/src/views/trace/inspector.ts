@@ -2,7 +2,7 @@
 
 import { type Child, h } from "../../core/dom";
 import { memo, type Read, type Signal, signal } from "../../core/signal";
-import { count, full, tiny } from "../../core/format";
+import { count, full, medium, tiny } from "../../core/format";
 import { level, table } from "../../grid/colour";
 import type { Explanation, Part, Role, Term } from "../../math/layer";
 import { position } from "../../math/shape";
@@ -15,7 +15,7 @@ import { placeOf, symbol } from "./tensor";
 import { sentence } from "./words";
 
 /** Terms shown before the user asks for all. */
-const SHORT = 36;
+const SHORT = 48;
 /** Of the size of the terms: what float32 and another order of adding may differ by. */
 export const TOLERANCE = 1e-5;
 
@@ -43,15 +43,15 @@ function heading(app: App, served: Served, of: Explanation): HTMLElement {
   const value = valuesOf(served, of.role)?.[of.index] ?? of.value;
   return h("h2", { class: "cell-name", "data-role": of.role, "data-index": of.index },
     symbol(of.role), h("span", { class: "place" }, `[${placeOf(app, of.role, of.index)}]`),
-    h("span", { class: "equals" }, "="), chip(served, of.role, value));
+    h("span", { class: "equals" }, "="), chip(served, of.role, value, full));
 }
 
 /** A number on the colour that its cell has. */
-function chip(served: Served, role: Role, value: number): HTMLElement {
+function chip(served: Served, role: Role, value: number, write = medium): HTMLElement {
   const scale = scaleFor(served, role);
   const colours = table(theme().name, scale.map);
   const at = level(scale, value);
-  return h("span", { class: "chip", style: { background: colours.css[at], color: colours.ink(at) } }, full(value));
+  return h("span", { class: "chip", style: { background: colours.css[at], color: colours.ink(at) } }, write(value));
 }
 
 /** The parts to list: under a given cell that cell itself goes without saying. */
@@ -122,7 +122,7 @@ function row(app: App, served: Served, of: Explanation, term: Term, at: number, 
       h("td", { class: "num" }, part.role === "factor" ? (part.label || full(part.value)) : chip(served, part.role === "dz" ? "dy" : part.role, part.value)),
     ]),
     Array.from({ length: blanks }, () => [h("td"), h("td"), h("td")]),
-    (multiplied || of.kind === "norm") && [h("td", { class: "sign" }, "="), h("td", { class: "num product" }, full(term.value))],
+    (multiplied || of.kind === "norm") && [h("td", { class: "sign" }, "="), h("td", { class: "num product" }, medium(term.value))],
     term.into && h("td", { class: "at into" }, place(served, term.into)),
     of.terms.some((one) => one.note) && h("td", { class: "note" }, term.note ?? ""));
 }

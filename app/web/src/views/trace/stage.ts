@@ -8,7 +8,7 @@ import type { App } from "../../state/app";
 import { isConvolution } from "../../state/spec";
 import { arrows } from "./arrows";
 import { Planes } from "./planes";
-import { sizes } from "./sizing";
+import { type Arrangement, sizes } from "./sizing";
 import { tensorCard } from "./tensor";
 import { formulas } from "./words";
 
@@ -31,7 +31,8 @@ export function stage(app: App): Stage {
     const key = served ? [served.spec.op, String("bias" in served.shapes)].join() : "";
     return key;
   });
-  const paired = memo(() => width() < NARROW);
+  const line = memo(() => app.session.served()?.spec.dims === 1);
+  const arrangement = memo((): Arrangement => (line() ? "line" : width() < NARROW ? "paired" : "rows"));
   const middleRole = (): Role | null => {
     const { shapes } = app.session.served()!;
     return shapes.weight ? "weight" : shapes.indices ? "indices" : null;
@@ -39,14 +40,14 @@ export function stage(app: App): Stage {
   const sized = computed(() => {
     const role = middleRole();
     const needs = { x: planes.plane("x")(), y: planes.plane("y")(), middle: role && planes.plane(role)() };
-    return sizes(needs, width(), height() - 412, paired());
+    return sizes(needs, width(), height() - 412, arrangement());
   });
   const cell = (role: Role) =>
     role === "weight" || role === "dweight" || role === "indices" ? sized().middle
       : role === "bias" || role === "dbias" ? Math.min(sized().middle, 30) : sized().cell;
-  const element = h("div", { class: "stage", "data-layout": () => (paired() ? "paired" : "rows") }, () => {
+  const element = h("div", { class: "stage", "data-layout": arrangement }, () => {
     if (roles() === "") return h("p", { class: "hint" }, "…");
-    return content(app, planes, cell, () => [sized(), paired(), roles()]);
+    return content(app, planes, cell, arrangement, () => [sized(), arrangement(), roles()]);
   });
   const observer = new ResizeObserver(([entry]) => {
     width.set(Math.floor(entry.contentRect.width));
@@ -57,12 +58,12 @@ export function stage(app: App): Stage {
   return { element, planes, cell };
 }
 
-function content(app: App, planes: Planes, cell: (role: Role) => number, layout: () => unknown): Child {
+function content(app: App, planes: Planes, cell: (role: Role) => number, arrangement: () => Arrangement, layout: () => unknown): Child {
   const served = app.session.served.peek()!;
   const canvases = new Map<Role, HTMLCanvasElement>();
   const card = (role: Role | null): Child => {
     if (!role) return h("div", { class: "tensor empty" });
-    const { element, grid } = tensorCard(app, planes, role, () => cell(role));
+    const { element, grid } = tensorCard(app, planes, role, () => cell(role), () => indentOf(planes, role, cell(role), arrangement()));
     canvases.set(role, grid.canvas);
     return element;
   };
@@ -81,6 +82,13 @@ function content(app: App, planes: Planes, cell: (role: Role) => number, layout:
     card("dx"), middle[1] ? pair("dweight", "dbias") : middle[0] && card(null), card("dy"));
   const overlay = arrows(app, planes, canvases, cell, layout);
   return [samplePicker(app), h("div", { class: "tensors-frame" }, grid, overlay)];
+}
+
+/** In one dimension x and y stand below each other: the one without padding begins where the other's first cell is. */
+function indentOf(planes: Planes, role: Role, cell: number, arrangement: Arrangement): number {
+  if (arrangement !== "line" || !["x", "dx", "y", "dy"].includes(role)) return 0;
+  const low = (of: Role) => planes.plane(of)().ring.left;
+  return (Math.max(low("x"), low("y")) - low(role)) * cell;
 }
 
 function samplePicker(app: App): Child {

@@ -1,7 +1,7 @@
 /** One tensor of the stage: its name, its plane, its range, and the pages that it has. */
 
 import { type Child, h } from "../../core/dom";
-import { computed, memo, type Read } from "../../core/signal";
+import { computed, effect, memo, type Read } from "../../core/signal";
 import { full } from "../../core/format";
 import { fill } from "../../data/fill";
 import { PRESETS, type PresetName } from "../../data/presets";
@@ -31,7 +31,8 @@ export function placeOf(app: App, role: Role, index: number): string {
   return SPACE[role] === "bias" ? `${index}` : position(shape, index, dims).join(", ");
 }
 
-export function tensorCard(app: App, planes: Planes, role: Role, cell: Read<number>): { element: HTMLElement; grid: GridView } {
+/** @param indent pixels by which the plane stands further right, so that positions stand below positions. */
+export function tensorCard(app: App, planes: Planes, role: Role, cell: Read<number>, indent: Read<number>): { element: HTMLElement; grid: GridView } {
   const plane = planes.plane(role);
   const light = planes.light(role);
   const toFlat = (index: number) => sliceOf(app, role).base + index;
@@ -56,6 +57,7 @@ export function tensorCard(app: App, planes: Planes, role: Role, cell: Read<numb
       cell: () => cell(),
     },
   });
+  effect(() => grid.element.style.setProperty("margin-left", `${indent()}px`));
   const element = h("section", { class: "tensor", "data-tensor": role, "aria-label": `${SYMBOL[role]}, ${IN_WORDS[role]}` },
     h("header", { class: "tensor-head" },
       symbol(role),
