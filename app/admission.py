@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.errors import LimitExceeded, QueueFull
+from app.promises import Promises
 from engine.errors import Issue
 
 RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
 """Bounds of `Retry-After`."""
+
+NEWCOMERS = 0.75
+"""Part of the queue that newcomers may fill while others are promised a place."""
 
 RATE_MEMORY_S = 10.0
 """Time constant of the average over which the drain rate is measured."""
@@ -107,33 +111,66 @@ def check_cost(cost: Cost, limits: CostLimits) -> None:
 
 
 class Admission:
-    """Permits for requests that are accepted and not yet answered, by count and bytes."""
+    """Permits for requests that are accepted and not yet answered, by count and bytes.
+
+    While promises are due, newcomers may fill `NEWCOMERS` of the queue only; the rest is for those
+    who come back when they were told to. The workers find enough to do either way.
+    """
 
     def __init__(self, limits: QueueLimits) -> None:
         self._limits = limits
         self._rate = DrainRate()
+        self._promises = Promises()
         self.requests = 0
         self.nbytes = 0
 
-    def acquire(self, nbytes: int, now: float) -> None:
+    def check(self, name: str, now: float) -> None:
+        """Refuse what `acquire` would refuse whatever its size, before anything is done for it.
+
+        Args:
+            name: of the request; see `Promises`.
+
+        Raises:
+            QueueFull: there is no room; says when there will be.
+        """
+        if self.requests and self._is_full(1, name, now):
+            raise self._refusal(name, now)
+
+    def acquire(self, nbytes: int, now: float, name: str = "") -> None:
         """Take a permit. Whatever was accepted singly by cost is let in when nothing else is.
 
         Raises:
             QueueFull: there is no room; says when there will be.
         """
-        limits = self._limits
-        full = self.requests >= limits.requests or self.nbytes + nbytes > limits.nbytes
-        if full and self.requests:
-            self._rate.advance(now, busy=True)
-            after = self._rate.time_for(self.requests, self.nbytes)
-            raise QueueFull(
-                f"{self.requests} requests with {self.nbytes} bytes wait; the queue takes "
-                f"{limits.requests} requests and {limits.nbytes} bytes.",
-                retry_after=min(max(after, RETRY_MIN_S), RETRY_MAX_S),
-            )
+        if self.requests and self._is_full(nbytes, name, now):
+            raise self._refusal(name, now)
+        self._promises.keep(name)
         self._rate.advance(now, busy=self.requests > 0)
         self.requests += 1
         self.nbytes += nbytes
+
+    def _is_full(self, nbytes: int, name: str, now: float) -> bool:
+        """Whether there is no room for so many bytes more."""
+        requests, most = self._limits.requests, self._limits.nbytes
+        if self._promises.any_due(now) and not self._promises.due(name, now):
+            requests, most = math.ceil(NEWCOMERS * requests), math.ceil(NEWCOMERS * most)
+        return self.requests >= requests or self.nbytes + nbytes > most
+
+    def _refusal(self, name: str, now: float) -> QueueFull:
+        """The refusal of a request: after the queue has drained there is room, and promised."""
+        limits = self._limits
+        self._rate.advance(now, busy=True)
+        drained = self._rate.time_for(self.requests, self.nbytes)
+        after = min(max(drained, RETRY_MIN_S), RETRY_MAX_S)
+        if name:
+            # Before anything was measured, the queue is taken to drain in the least time.
+            per_s = self.requests / (drained or RETRY_MIN_S)
+            after = self._promises.make(name, now, math.ceil(after), per_s)
+        return QueueFull(
+            f"{self.requests} requests with {self.nbytes} bytes wait; the queue takes "
+            f"{limits.requests} requests and {limits.nbytes} bytes.",
+            retry_after=after,
+        )
 
     def release(self, nbytes: int, now: float) -> None:
         """Give a permit back: the request was answered or has gone."""
@@ -167,7 +204,7 @@ class DrainRate:
         self._requests += 1
         self._nbytes += nbytes
 
-    def time_for(self, requests: int, nbytes: int) -> float:
+    def time_for(self, requests: float, nbytes: float) -> float:
         """Seconds in which so much will have left; 0 where nothing was measured yet."""
         if not self._requests:
             return 0.0

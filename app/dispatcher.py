@@ -150,20 +150,35 @@ class Dispatcher:
     async def _close(self) -> None:
         await asyncio.gather(*(pool.close() for pool in self._pools))
 
-    def _accept(self, job: Job) -> Pending:
-        """Queue a job, or refuse it."""
-        now = time.monotonic()
+    def check_room(self, name: str) -> None:
+        """Refuse a request at its beginning if there would be no room for it, whatever it is.
+
+        Args:
+            name: of the request, see `Job.name`.
+
+        Raises:
+            QueueFull, ShuttingDown, WorkersUnavailable.
+        """
+        self._check_open()
+        self._admission.check(name, time.monotonic())
+
+    def _check_open(self) -> None:
         if self._closing:
             raise ShuttingDown
         if self._pool.hopeless:
             raise WorkersUnavailable(retry_after=RETRY_WORKERS_S)
+
+    def _accept(self, job: Job) -> Pending:
+        """Queue a job, or refuse it."""
+        now = time.monotonic()
+        self._check_open()
         if job.deadline is not None and job.deadline <= now:
             self._observer.dropped("deadline")
             raise DeadlineExceeded
         cost = job.call.cost(job.samples)
         check_cost(cost, self._limits.cost)
         nbytes = tensor_bytes(cost)
-        self._admission.acquire(nbytes, now)
+        self._admission.acquire(nbytes, now, job.name)
         loop = asyncio.get_running_loop()
         pending = Pending(
             call=job.call,
