@@ -87,7 +87,7 @@ lock: $(DEVELOPMENT) ## write requirements/*.txt anew from pyproject.toml (ARGS=
 bench: $(BENCHMARK) ## the kernels against PyTorch, naive NumPy and this machine's limits (ARGS=--short)
 	@mkdir -p docs/benchmarks
 	$(BIN)/python -m benchmarks.kernels --json docs/benchmarks/kernels.json \
-		--markdown docs/benchmarks/kernels.md --plot docs/benchmarks/kernels.png $(ARGS)
+		--markdown docs/benchmarks/kernels.md --plot docs/benchmarks $(ARGS)
 
 bench-service: $(DEVELOPMENT) ## the service under load, against an echo and the simplest server (ARGS=--short)
 	$(BIN)/python -m benchmarks.service $(ARGS)
