@@ -149,6 +149,18 @@ class Settings:
     max_queue_bytes: int = _row(
         1 * GiB, "Tensors of the requests waiting for a worker.", unit="bytes", limit=True
     )
+    max_caller_rate: float = _row(
+        0.0,
+        "Requests per second of one caller, told by its key, else its address; 0: no limit.",
+        unit="1/s",
+        limit=True,
+    )
+    max_caller_burst: int = _row(
+        20, "Requests that a caller may send at once after a rest.", low=1, limit=True
+    )
+    max_caller_requests: int = _row(
+        0, "Requests of one caller under way at once; 0: no limit.", limit=True
+    )
     default_deadline_ms: int = _row(
         0, "Deadline of a request that names none; 0: no deadline.", unit="ms", limit=True
     )

@@ -28,6 +28,7 @@ from app.errors import (
     ShuttingDown,
 )
 from app.lifecycle import Lifecycle
+from app.quotas import QuotaLimits, Quotas
 from app.record import Record
 from app.routes.body import Intake
 from app.routes.departure import unless_gone
@@ -59,6 +60,7 @@ class Compute:
         self._names = operation_names(engine.operations())
         self._decode_limits = decode_limits(settings)
         self._cost_limits = cost
+        self._quotas = Quotas(quota_limits(settings))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; every refusal is an exception."""
@@ -76,6 +78,22 @@ class Compute:
         deadline = self._deadline(record)
         if self._lifecycle.draining:
             raise ShuttingDown
+        self._quotas.enter(client, record.started)
+        try:
+            await self._serve(record, receive, send, exchange, deadline, client)
+        finally:
+            self._quotas.leave(client)
+
+    async def _serve(
+        self,
+        record: Record,
+        receive: Receive,
+        send: Send,
+        exchange: Exchange,
+        deadline: float | None,
+        client: str,
+    ) -> None:
+        """Serve a request that is let in."""
         answer = b""
         try:
             body = await self._read(receive, record, exchange, deadline)
@@ -206,6 +224,15 @@ def operation_names(catalogue: Mapping[str, Mapping[str, Any]]) -> dict[str, str
     """Every name that the URL may have, aliases included, to the operation's own."""
     aliases = {entry["alias"]: name for name, entry in catalogue.items() if "alias" in entry}
     return {**{name: name for name in catalogue}, **aliases}
+
+
+def quota_limits(settings: Settings) -> QuotaLimits:
+    """What one caller may ask."""
+    return QuotaLimits(
+        rate=settings.max_caller_rate,
+        burst=settings.max_caller_burst,
+        at_once=settings.max_caller_requests,
+    )
 
 
 def decode_limits(settings: Settings) -> DecodeLimits:

@@ -1,0 +1,86 @@
+"""What one caller may ask: how often, and how much at once.
+
+Pure: times are seconds on any one clock, given by the caller. The rate is held by the generic cell
+rate algorithm (ITU-T I.371), which keeps one number for each caller: when its allowance is whole
+again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.errors import RateLimited
+
+RETRY_S = 1.0
+"""When to come back after too many at once; when one of them ends cannot be told."""
+
+FEW_CALLERS = 4096
+"""So many are remembered without looking for those whose allowance is whole again."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaLimits:
+    """Limits of each caller.
+
+    Attributes:
+        rate: requests per second; 0 for any number.
+        burst: requests that may come at once after a rest.
+        at_once: requests under way; 0 for any number.
+    """
+
+    rate: float = 0.0
+    burst: int = 1
+    at_once: int = 0
+
+
+class Quotas:
+    """The account of every caller; those that are at rest are forgotten."""
+
+    def __init__(self, limits: QuotaLimits) -> None:
+        self._limits = limits
+        self._whole: dict[str, float] = {}
+        self._under_way: dict[str, int] = {}
+        self._forget_at = FEW_CALLERS
+
+    @property
+    def callers(self) -> int:
+        """How many are remembered."""
+        return len(self._whole.keys() | self._under_way.keys())
+
+    def enter(self, caller: str, now: float) -> None:
+        """Count a request in; each that is let in must `leave`.
+
+        Raises:
+            RateLimited: it is one too many; says when the next will not be.
+        """
+        at_once = self._limits.at_once
+        under_way = self._under_way.get(caller, 0)
+        if at_once and under_way >= at_once:
+            raise RateLimited(
+                f"{under_way} of your requests are under way, of at most {at_once}.",
+                retry_after=RETRY_S,
+            )
+        if self._limits.rate:
+            self._spend(caller, now)
+        if at_once:
+            self._under_way[caller] = under_way + 1
+
+    def leave(self, caller: str) -> None:
+        """A request that was let in has ended."""
+        left = self._under_way.pop(caller, 1) - 1
+        if left:
+            self._under_way[caller] = left
+
+    def _spend(self, caller: str, now: float) -> None:
+        each = 1 / self._limits.rate
+        whole = max(self._whole.get(caller, now), now)
+        wait = whole - now - (self._limits.burst - 1) * each
+        # A thousandth of an interval is rounding, and refusing for it helps nobody.
+        if wait > each / 1000:
+            raise RateLimited(
+                f"You send more than {self._limits.rate:g} requests per second.", retry_after=wait
+            )
+        self._whole[caller] = whole + each
+        if len(self._whole) > self._forget_at:
+            self._whole = {name: when for name, when in self._whole.items() if when > now}
+            self._forget_at = max(FEW_CALLERS, 2 * len(self._whole))

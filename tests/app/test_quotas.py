@@ -1,0 +1,77 @@
+"""Callers get what they may have, and are told when there is more."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import RateLimited
+from app.quotas import FEW_CALLERS, QuotaLimits, Quotas
+
+
+def refused(quotas: Quotas, caller: str, now: float) -> float:
+    """Seconds after which the caller is to come back; 0 where it was let in."""
+    try:
+        quotas.enter(caller, now)
+    except RateLimited as error:
+        return error.retry_after or -1.0
+    quotas.leave(caller)
+    return 0.0
+
+
+def test_without_limits_everybody_is_let_in_and_forgotten() -> None:
+    quotas = Quotas(QuotaLimits())
+    assert not any(refused(quotas, "a", 0.0) for _ in range(1000))
+    assert quotas.callers == 0
+
+
+def test_a_burst_and_then_the_rate() -> None:
+    quotas = Quotas(QuotaLimits(rate=4.0, burst=3))
+    assert [refused(quotas, "a", 10.0) for _ in range(4)] == [0.0, 0.0, 0.0, 0.25]
+    assert refused(quotas, "a", 10.2) == pytest.approx(0.05)
+    assert refused(quotas, "a", 10.25) == 0.0
+    assert refused(quotas, "b", 10.25) == 0.0
+
+
+@given(
+    st.floats(0.1, 1000),
+    st.integers(1, 20),
+    st.lists(st.floats(0, 0.3), min_size=1, max_size=80),
+)
+def test_who_comes_back_when_told_is_let_in_and_nobody_gets_more(
+    rate: float, burst: int, pauses: list[float]
+) -> None:
+    quotas = Quotas(QuotaLimits(rate=rate, burst=burst))
+    now, let_in = 0.0, []
+    for pause in pauses:
+        now += pause
+        if wait := refused(quotas, "a", now):
+            now += wait
+            assert refused(quotas, "a", now) == 0.0
+        let_in.append(now)
+    for first in range(len(let_in)):
+        for last in range(first, len(let_in)):
+            most = burst + rate * (let_in[last] - let_in[first])
+            assert last - first + 1 <= most * 1.01 + 0.01
+
+
+def test_only_so_many_at_once() -> None:
+    quotas = Quotas(QuotaLimits(at_once=2))
+    quotas.enter("a", 0.0)
+    quotas.enter("a", 0.0)
+    with pytest.raises(RateLimited):
+        quotas.enter("a", 0.0)
+    quotas.enter("b", 0.0)
+    quotas.leave("a")
+    quotas.enter("a", 0.0)
+    for caller in ("a", "a", "b"):
+        quotas.leave(caller)
+    assert quotas.callers == 0
+
+
+def test_callers_at_rest_are_forgotten() -> None:
+    quotas = Quotas(QuotaLimits(rate=10.0))
+    for number in range(10 * FEW_CALLERS):
+        quotas.enter(f"caller {number}", number / 100)
+    assert quotas.callers <= FEW_CALLERS + 1
