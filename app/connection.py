@@ -18,7 +18,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from app.edge import ARRIVED, new_request_id
+from app.edge import ARRIVED, GONE, new_request_id
 from app.errors import (
     HeadersTooLarge,
     MalformedRequest,
@@ -56,9 +56,15 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Refuse one connection too many."""
         super().connection_made(transport)
+        self._gone: asyncio.Future[None] = self.loop.create_future()
         self._expect("headers")
         if len(self.connections) > self.settings.max_connections:
             self._refuse(TooManyConnections(retry_after=1.0))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell those who work for the client."""
+        self._gone.set_result(None)
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, unless it is being fed what it can only swallow."""
@@ -74,7 +80,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self._expect("headers")
         self._head = 0
-        self.scope[ARRIVED] = self._arrived  # type: ignore[literal-required]
+        self.scope |= {ARRIVED: self._arrived, GONE: self._gone}  # type: ignore[misc]
 
     def on_url(self, url: bytes) -> None:
         """A part of the request's address."""
@@ -103,6 +109,9 @@ class Connection(HttpToolsProtocol):
         self._silent = 0
         self._coming = None
         super().on_message_complete()
+        if not self.pipeline:
+            # A transport that is not read from does not tell when the client leaves.
+            self.flow.resume_reading()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are not ours
         """Refuse what is not HTTP, or what `_count` stopped."""

@@ -25,6 +25,9 @@ from app.telemetry import Telemetry
 RECORD = "convoke.record"
 """Key of the request's `Record` in its scope."""
 
+GONE = "convoke.gone"
+"""Key, in a scope, of a future that is done once the client has left, where the connection knows."""
+
 ARRIVED = "convoke.arrived"
 """Key, in a scope, of the arrival of the request's first byte, where the connection noted it."""
 

@@ -11,6 +11,8 @@ import os
 import threading
 from collections import deque
 from datetime import UTC, datetime
+from functools import lru_cache
+from time import time
 from typing import Any
 
 CAPACITY = 10_000
@@ -26,6 +28,20 @@ server = logging.getLogger("convoke.server")
 """Everything else."""
 
 
+_BLANK = vars(logging.makeLogRecord({"name": requests.name, "levelno": logging.INFO})) | {
+    "levelname": "INFO",
+    "msg": "request",
+}
+
+
+def request(fields: dict[str, Any]) -> None:
+    """Log a request; the record is a copy of a blank one, since making one costs a line's worth."""
+    now = time()
+    record = object.__new__(logging.LogRecord)
+    vars(record).update(_BLANK, created=now, msecs=now % 1 * 1e3, fields=fields)
+    requests.handle(record)
+
+
 _encode = json.JSONEncoder(default=repr, check_circular=False).encode
 
 
@@ -35,13 +51,23 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
     return fields
 
 
+@lru_cache(maxsize=1)
+def _second(now: int) -> str:
+    return datetime.fromtimestamp(now, UTC).isoformat().removesuffix("+00:00")
+
+
+def _iso(now: float) -> str:
+    """ISO 8601 in UTC; all but the milliseconds is made once a second."""
+    return f"{_second(int(now))}.{int(now % 1 * 1e3):03d}+00:00"
+
+
 class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record's time, level, logger, message, fields and traceback."""
         line = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "time": _iso(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NoReturn
 
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import engine
 from app import __version__
@@ -25,6 +26,28 @@ from app.routes.compute import Compute
 from app.routes.openapi import describe
 from app.settings import Settings, limits
 from app.telemetry import Telemetry
+
+SMALL_WORK = 5e7
+"""Work that takes a worker about a millisecond; it need not wait for what takes longer."""
+
+_COMPUTE = re.compile("/v1/([^/]+)/([^/]+)")
+
+
+class Application(FastAPI):
+    """FastAPI, past whose layers requests to compute go: they would cost more than the batching."""
+
+    compute: Compute
+    to_compute: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or the lifespan."""
+        if scope["type"] == "http":
+            found = _COMPUTE.fullmatch(scope["path"].removeprefix(scope["root_path"]))
+            if found is not None:
+                scope["path_params"] = {"operation": found[1], "action": found[2]}
+                await self.to_compute(scope, receive, send)
+                return
+        await super().__call__(scope, receive, send)
 
 
 def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda: 0) -> FastAPI:
@@ -51,7 +74,7 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
         finally:
             await dispatcher.drain(0.0 if lifecycle.hurried else settings.drain_timeout_s)
 
-    app = FastAPI(
+    app = Application(
         title="Convoke",
         version=__version__,
         lifespan=lifespan,
@@ -72,8 +95,8 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     )
     app.add_middleware(Edge, settings=settings, telemetry=telemetry, lifecycle=lifecycle)
     app.add_exception_handler(HTTPException, _refused_by_the_router)
-    compute = Compute(settings, dispatcher, intake, lifecycle, cost)
-    app.router.routes.append(Route("/v1/{operation}/{action}", compute))
+    app.compute = Compute(settings, dispatcher, intake, lifecycle, cost)
+    app.to_compute = Edge(app.compute, settings, telemetry, lifecycle)
     for router in (
         catalogue.router,
         health.router,
@@ -104,6 +127,7 @@ def dispatch_limits(settings: Settings, cost: CostLimits) -> DispatchLimits:
             requests=settings.max_batch_requests if settings.batching else 1,
             rows=settings.max_batch_rows,
             nbytes=settings.max_batch_bytes,
+            small=SMALL_WORK,
         ),
         max_compute_s=settings.max_compute_s,
     )

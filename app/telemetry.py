@@ -129,7 +129,7 @@ class Telemetry:
         if record.problem:
             self._rejects.labels(record.problem).inc()
         if logs.requests.isEnabledFor(logging.INFO):
-            logs.requests.info("request", extra={"fields": record.fields()})
+            logs.request(record.fields())
 
     def connection_refused(self, reason: str) -> None:
         """A connection was refused or ended for what came over it, before it was a request."""

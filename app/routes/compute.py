@@ -78,15 +78,17 @@ class Compute:
         deadline = self._deadline(record)
         if self._lifecycle.draining:
             raise ShuttingDown
+        if record.action != "plan":
+            self._dispatcher.check_room(record.request_id)
         self._quotas.enter(client, record.started)
         try:
-            await self._serve(record, receive, send, exchange, deadline, client)
+            await self._serve(scope, receive, send, exchange, deadline, client)
         finally:
             self._quotas.leave(client)
 
     async def _serve(
         self,
-        record: Record,
+        scope: Scope,
         receive: Receive,
         send: Send,
         exchange: Exchange,
@@ -94,6 +96,7 @@ class Compute:
         client: str,
     ) -> None:
         """Serve a request that is let in."""
+        record: Record = scope[RECORD]
         answer = b""
         try:
             body = await self._read(receive, record, exchange, deadline)
@@ -101,7 +104,7 @@ class Compute:
                 answer = self._plan(body, record, exchange)
             else:
                 job = self._job(body, record, exchange, deadline, client)
-                answer = await self._compute(job, record, receive)
+                answer = await self._compute(job, record, scope, receive)
             self._intake.hold(len(answer))
             await _send(send, record, exchange.media_type, answer)
         finally:
@@ -194,6 +197,7 @@ class Compute:
             tensors=request.tensors,
             deadline=deadline,
             client=client,
+            name=record.request_id,
             encode=partial(_encode, call, exchange),
         )
 
@@ -209,8 +213,8 @@ class Compute:
                 numbers,
             )
 
-    async def _compute(self, job: Job, record: Record, receive: Receive) -> bytes:
-        done = await unless_gone(self._dispatcher.submit(job), receive)
+    async def _compute(self, job: Job, record: Record, scope: Scope, receive: Receive) -> bytes:
+        done = await unless_gone(self._dispatcher.submit(job), scope, receive)
         record.stages["queue"] = done.queue_s
         record.stages["compute"] = done.compute_s
         record.stages["encode"] = done.encode_s

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from starlette.types import Receive
+from starlette.types import Receive, Scope
 
-from app.edge import ClientGone
+from app.edge import GONE, ClientGone
 
 T = TypeVar("T")
 
 
-async def unless_gone(work: Awaitable[T], receive: Receive) -> T:
+async def unless_gone(work: Awaitable[T], scope: Scope, receive: Receive) -> T:
     """Await the work, and cancel it if the client leaves meanwhile.
 
     Args:
@@ -26,12 +26,13 @@ async def unless_gone(work: Awaitable[T], receive: Receive) -> T:
     assert this is not None
     gone = False
 
-    def leave(_: asyncio.Task[None]) -> None:
+    def leave(_: asyncio.Future[None]) -> None:
         nonlocal gone
         gone = True
         this.cancel()
 
-    watch = asyncio.get_running_loop().create_task(_disconnected(receive))
+    # Under another server than ours, a task has to find out.
+    watch = scope.get(GONE) or asyncio.create_task(_disconnected(receive))
     watch.add_done_callback(leave)
     try:
         return await work
@@ -42,7 +43,8 @@ async def unless_gone(work: Awaitable[T], receive: Receive) -> T:
         raise ClientGone from None
     finally:
         watch.remove_done_callback(leave)
-        watch.cancel()
+        if GONE not in scope:
+            watch.cancel()
 
 
 async def _disconnected(receive: Receive) -> None:
