@@ -108,7 +108,7 @@ describe("wishes of the system", () => {
     const { page, done } = await open(browser, "", { forcedColors: "active", reducedMotion: "reduce" });
     const kept = await page.locator(`${grid("dx")} canvas`).evaluate((el) => getComputedStyle(el).getPropertyValue("forced-color-adjust"));
     expect(kept).toBe("none");
-    expect(await page.locator(".stage").evaluate((el) => getComputedStyle(el).transitionDuration)).toMatch(/^0s/);
+    expect(await page.locator(".stage canvas").first().evaluate((el) => getComputedStyle(el).transitionDuration)).toMatch(/^0s/);
     expect(await page.locator(".steps").textContent()).toBe("9 windows");
     await done();
   });

@@ -28,6 +28,11 @@ describe("Verify", () => {
       { op: "conv_transpose", config: { stride: 2, padding: 1, activation: "relu" } }, { op: "max_pool", x: "random.4" }, { op: "avg_pool" },
       { op: "lp_pool", x: "random.4" }, { op: "adaptive_max_pool", x: "random.4" }, { op: "adaptive_avg_pool" }, { op: "max_unpool" },
       { op: "activation", x: "random.3" },
+      { op: "max_pool", config: { kernel: 3, stride: 2, padding: 1, pad_value: "zero" } },
+      { op: "max_pool", x: "random.3", config: { kernel: 2, stride: 3, padding: [[2, 2], [2, 2]], ceil_mode: true } },
+      { op: "avg_pool", size: "8.8", config: { kernel: 3, stride: 2, padding: 1, ceil_mode: true, dilation: 2, divisor_override: -3 } },
+      { op: "conv", config: { layout: "NHWC", weight_layout: "IOHW", algorithm: "fastest", padding: "full" } },
+      { op: "conv_transpose", dims: 3, size: "4.4.4", config: { stride: 2, layout: "NDHWC", output_size: [9, 10, 9] } },
     ];
     for (const layer of layers) {
       await go(page, link({ ...layer, view: "trace" }));

@@ -9,6 +9,8 @@ import type { App } from "../../state/app";
 import { type Planes, sliceOf } from "./planes";
 
 const MOST = 200;
+/** Arrows leave a cell above its number, and so pass above those of its neighbours. */
+const OVER = 0.34;
 
 export interface Arrow {
   readonly from: { readonly role: Role; readonly index: number };
@@ -38,7 +40,7 @@ export function arrows(
   }, svg("path", { d: "M0 0.5 8 4 0 7.5 2 4Z" }));
   const lines = svg("g", {});
   const overlay = svg("svg", { class: "arrows", "aria-hidden": "true" }, svg("defs", {}, head), lines);
-  const point = (role: Role, index: number, side: number): [number, number] | null => {
+  const point = (role: Role, index: number, side: number, lift: number): [number, number] | null => {
     const canvas = canvases.get(role);
     const { base, rows, cols } = sliceOf(app, role);
     if (!canvas || index < base || index >= base + rows * cols) return null;
@@ -46,12 +48,12 @@ export function arrows(
     const [x, y] = corner(planes.plane(role)(), size, index - base);
     const box = canvas.getBoundingClientRect();
     const origin = overlay.getBoundingClientRect();
-    return [box.left - origin.left + x + size / 2 + (side * size) / 2, box.top - origin.top + y + size / 2];
+    return [box.left - origin.left + x + size / 2 + (side * size) / 2, box.top - origin.top + y + size / 2 - lift * size];
   };
   const path = (arrow: Arrow): SVGPathElement | null => {
     const rightwards = arrow.from.role === "x";
-    const a = point(arrow.from.role, arrow.from.index, rightwards ? 0.5 : -0.5);
-    const b = point(arrow.to.role, arrow.to.index, rightwards ? -0.9 : 0.9);
+    const a = point(arrow.from.role, arrow.from.index, rightwards ? 0.5 : -0.5, OVER);
+    const b = point(arrow.to.role, arrow.to.index, rightwards ? -0.9 : 0.9, 0);
     if (!a || !b) return null;
     const bend = (b[0] - a[0]) * 0.45;
     return svg("path", { d: `M${a[0]} ${a[1]}C${a[0] + bend} ${a[1]} ${b[0] - bend} ${b[1]} ${b[0]} ${b[1]}`, "marker-end": "url(#arrow-head)" });

@@ -58,8 +58,17 @@ function partial(app: App): Read<Partial<Record<Role, Float64Array>>> {
   });
 }
 
-/** A pool's output is made of its input's values, so the two share a scale. */
+const scales = new WeakMap<Served, Partial<Record<Role, Scale>>>();
+
+/** The scale of a tensor's colours, found once for each answer: the pointer asks for it a hundred times per cell. */
 export function scaleFor(served: Served, role: Role): Scale {
+  let known = scales.get(served);
+  if (!known) scales.set(served, (known = {}));
+  return (known[role] ??= findScale(served, role));
+}
+
+/** A pool's output is made of its input's values, so the two share a scale. */
+function findScale(served: Served, role: Role): Scale {
   const own = valuesOf(served, role) ?? [0];
   if (SIGNED.has(role)) return scaleOf(own, true);
   if (role === "indices" || isConvolution(served.spec.op)) return scaleOf(own, false);

@@ -7,6 +7,7 @@ import { type Served, valuesOf } from "../../state/served";
 import { isConvolution } from "../../state/spec";
 import { ask, type Numbers } from "./ask";
 import { differences } from "./differences";
+import { HIDDEN, hidden } from "./kinks";
 
 export interface Check {
   readonly id: string;
@@ -26,11 +27,20 @@ export const ADJOINT_TOLERANCE = { float64: 1e-12, float32: 1e-5 } as const;
 
 function dot(a: Numbers, b: Numbers): number {
   let sum = 0;
-  for (let i = 0; i < a.length; i += 1) sum += a[i] * b[i];
+  // A window that covers nothing is −∞ and has no gradient: it takes no part.
+  for (let i = 0; i < a.length; i += 1) if (a[i] !== -Infinity && b[i] !== -Infinity) sum += a[i] * b[i];
   return sum;
 }
 
 const norm = (a: Numbers) => Math.sqrt(dot(a, a));
+
+/** Why the adjoint law would say nothing of this layer; null where it holds. */
+function lawless(served: Served): string | null {
+  if (served.spec.op === "activation") return "An activation alone is not linear; the finite differences below test it.";
+  if (hidden(served)) return HIDDEN;
+  const given = Object.values(served.given).every((values) => Array.from(values).every(Number.isFinite));
+  return given ? null : "The tensors hold numbers that are not finite.";
+}
 
 /** The page's own arithmetic, in float64, against each tensor that the service made. */
 export function ownArithmetic(served: Served): Check[] {
@@ -64,10 +74,11 @@ export async function adjoint(client: Client, served: Served, dtype: "float32" |
   const laws: [Role, Role, string][] = [["x", "dx", "⟨dY, Y⟩ = ⟨dX, X⟩"]];
   if (isConvolution(spec.op)) laws.push(["weight", "dweight", "⟨dY, Y⟩ = ⟨dW, W⟩"]);
   const id = (role: Role) => `adjoint-${role}-${dtype}`;
-  if (spec.op === "activation") {
+  const reason = lawless(served);
+  if (reason !== null) {
     return laws.map(([role, , law]) => ({
       ...base, id: id(role), title: `Adjoint law, ${dtype}`, law, passed: null, error: null,
-      note: "An activation alone is not linear; the finite differences below test it.",
+      note: reason,
     }));
   }
   const linear = { ...spec, bias: false, config: isConvolution(spec.op) ? { ...spec.config, activation: null, grad_reduction: "sum" } : spec.config };

@@ -5,12 +5,13 @@
 
 import type { Client } from "../../client";
 import { uniform } from "../../data/rng";
-import type { Layer, Role } from "../../math/layer";
+import type { Role } from "../../math/layer";
 import { size } from "../../math/shape";
 import type { Served } from "../../state/served";
 import { isConvolution } from "../../state/spec";
 import { ask, forward, type Numbers } from "./ask";
 import type { Check } from "./checks";
+import { skips } from "./kinks";
 
 const MOST_X = 24;
 const MOST_PARAMETERS = 8;
@@ -48,32 +49,6 @@ function draw(gradient: Numbers, most: number, seed: number): number[] {
   return [...first, ...others].slice(0, Math.min(most, gradient.length));
 }
 
-/** Whether moving x by h could change which input is a window's maximum. */
-function nearTie(layer: Layer, x: Numbers, index: number, h: number): boolean {
-  for (const term of layer.explain("x", index).terms) {
-    const y = term.into!.index;
-    const window = layer.explain("y", y).terms.map((one) => one.parts[0].index);
-    const best = Math.max(...window.filter((one) => one !== index).map((one) => x[one]));
-    if (Math.abs(x[index] - best) <= 2 * h) return true;
-  }
-  return false;
-}
-
-/** Whether an input of an activation is so near to zero that a step crosses its kink. */
-const KINKED = new Set(["relu", "leaky_relu", "elu", "selu", "hard_sigmoid"]);
-
-function skips(served: Served, role: "x" | "weight" | "bias", index: number, h: number): boolean {
-  const { op, config } = served.spec;
-  const { x } = served.given;
-  if (role === "x" && op.includes("max") && !op.includes("unpool")) return nearTie(served.layer, x!, index, h);
-  if (op === "lp_pool") return Math.abs(x![index]) <= 2 * h;
-  if (op === "activation" && KINKED.has(String(config.name))) return Math.abs(x![index]) <= 2 * h;
-  const name = isConvolution(op) ? ((config.activation as { name?: string } | null)?.name ?? config.activation) : null;
-  if (typeof name !== "string" || !KINKED.has(name)) return false;
-  const { lit } = served.layer.explain(role, index);
-  return [...lit.y].some((y) => Math.abs(served.layer.explain("y", y).total) <= 1e-3);
-}
-
 /** L at every changed copy: copies of x travel as samples of one request, others one by one. */
 async function losses(client: Client, served: Served, role: "x" | "weight" | "bias", changes: [number, number][], signal: AbortSignal): Promise<number[]> {
   const { spec, shapes, given } = served;
@@ -85,7 +60,7 @@ async function losses(client: Client, served: Served, role: "x" | "weight" | "bi
   };
   const loss = (y: Numbers, from: number) => {
     let sum = 0;
-    for (let i = 0; i < dy.length; i += 1) sum += dy[i] * y[from + i];
+    for (let i = 0; i < dy.length; i += 1) if (y[from + i] !== -Infinity) sum += dy[i] * y[from + i];
     return sum;
   };
   if (role === "x") {

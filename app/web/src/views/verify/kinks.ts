@@ -1,0 +1,48 @@
+/** Where a layer has no gradient in the strict sense: ties, kinks, values that are written over. */
+
+import { size } from "../../math/shape";
+import type { Served } from "../../state/served";
+import { isConvolution } from "../../state/spec";
+
+export const HIDDEN = "Some indices repeat: only the last input is written, yet each gets the gradient, as in PyTorch. That is no transpose.";
+
+/** Whether unpooling writes another input over this one. */
+function hiddenAt(served: Served, x: number): boolean {
+  const { layer } = served;
+  const [y] = layer.explain("x", x).lit.y;
+  return !layer.explain("y", y).lit.x.has(x);
+}
+
+export function hidden(served: Served): boolean {
+  if (served.spec.op !== "max_unpool") return false;
+  return Array.from({ length: size(served.shapes.x) }, (_, x) => x).some((x) => hiddenAt(served, x));
+}
+
+/** Whether moving x by h could change which input is a window's maximum. */
+function nearTie(served: Served, index: number, h: number): boolean {
+  const { layer, given: { x }, spec } = served;
+  for (const term of layer.explain("x", index).terms) {
+    const window = layer.explain("y", term.into!.index);
+    const others = window.terms.map((one) => one.parts[0].index).filter((one) => one !== index).map((one) => x![one]);
+    if (window.padding > 0 && spec.config.pad_value === "zero") others.push(0);
+    if (others.some((other) => Math.abs(x![index] - other) <= 2 * h && other >= Math.max(...others) - 4 * h)) return true;
+  }
+  return false;
+}
+
+/** Whether an input of an activation is so near to zero that a step crosses its kink. */
+const KINKED = new Set(["relu", "leaky_relu", "elu", "selu", "hard_sigmoid"]);
+
+/** Whether a coordinate is too near to a kink, where a difference is no gradient. */
+export function skips(served: Served, role: "x" | "weight" | "bias", index: number, h: number): boolean {
+  const { op, config } = served.spec;
+  const { x } = served.given;
+  if (role === "x" && op.includes("max") && !op.includes("unpool")) return nearTie(served, index, h);
+  if (op === "max_unpool") return hiddenAt(served, index);
+  if (op === "lp_pool") return Math.abs(x![index]) <= 2 * h;
+  if (op === "activation" && KINKED.has(String(config.name))) return Math.abs(x![index]) <= 2 * h;
+  const name = isConvolution(op) ? ((config.activation as { name?: string } | null)?.name ?? config.activation) : null;
+  if (typeof name !== "string" || !KINKED.has(name)) return false;
+  const { lit } = served.layer.explain(role, index);
+  return [...lit.y].some((y) => Math.abs(served.layer.explain("y", y).total) <= 1e-3);
+}
