@@ -21,13 +21,19 @@ import engine
 from app.errors import WorkerCrashed
 from app.jobs import Answer, Done, Observer, Pending
 from app.workers.offload import copying
-from app.workers.task import EXHAUSTED, ComputeFailed, Result, Task, Worker, WorkerDied
+from app.workers.task import (
+    EXHAUSTED,
+    SUSPENDED,
+    WATCH_S,
+    ComputeFailed,
+    Result,
+    Task,
+    Worker,
+    WorkerDied,
+)
 from app.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
-
-SUSPENDED = "suspended"
-"""Reason of death of a worker that somebody else had stopped."""
 
 BLAME = {SUSPENDED: 0.0, EXHAUSTED: 0.5}
 """How much a worker's death, by its reason, speaks against the job that it computed alone: 1 where
@@ -38,9 +44,6 @@ FATAL_BLAME = 2.0
 
 STOP_GRACE_S = 0.3
 """How long abandoned work may take to stop by itself: about what a new worker costs to start."""
-
-WATCH_S = 0.25
-"""How often it is checked whether a worker that computes for long can still go on."""
 
 
 @dataclass(eq=False, slots=True)
@@ -248,6 +251,6 @@ class Runner:
                 self._queue.put(member)
 
 
-async def _encoded(member: Pending, answer: Answer) -> bytes:
+async def _encoded(member: Pending, answer: Answer) -> bytes | bytearray:
     nbytes = sum(array.nbytes for array in answer.tensors.values())
     return await copying(nbytes, lambda: member.job.encode(answer))

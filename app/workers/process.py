@@ -16,7 +16,7 @@ from app.workers import protocol
 from app.workers.arena import Arena, place
 from app.workers.channel import MAX_MESSAGE_BYTES, Message, Unpacker, pack
 from app.workers.offload import copying
-from app.workers.task import Result, Task, WorkerDied
+from app.workers.task import SUSPENDED, WATCH_S, Result, Task, WorkerDied
 
 COMMAND = (sys.executable, "-P", "-m", "app.workers.process_main")
 
@@ -90,10 +90,14 @@ class ProcessWorker:
             )
         ready = self._waiting = loop.create_future()
         loop.add_reader(self._control, self._read)
-        try:
-            await asyncio.wait_for(ready, START_TIMEOUT_S)
-        except TimeoutError:
-            raise WorkerDied("stuck", "not ready in time") from None
+        give_up = loop.time() + START_TIMEOUT_S
+        while not ready.done():
+            if self.suspended():
+                self.kill(SUSPENDED)
+            elif loop.time() > give_up:
+                raise WorkerDied("stuck", "not ready in time")
+            await asyncio.wait([ready], timeout=min(WATCH_S, START_TIMEOUT_S))
+        await ready
 
     async def begin(self, task: Task) -> None:
         """Write the inputs into the arena that is not being read, and send the task."""

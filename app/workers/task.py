@@ -69,6 +69,12 @@ class Result:
 EXHAUSTED = "memory"
 """Reason of death of a worker that could get no more memory."""
 
+SUSPENDED = "suspended"
+"""Reason of death of a worker that somebody else had stopped."""
+
+WATCH_S = 0.25
+"""How often it is checked whether a worker that is waited for can still go on."""
+
 
 class WorkerDied(Exception):
     """The worker ended.

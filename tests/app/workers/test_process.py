@@ -11,7 +11,7 @@ import pytest
 from app.dispatcher import Answer, Job
 from app.workers import process
 from app.workers.process import ProcessOptions, ProcessWorker
-from app.workers.task import Task, WorkerDied
+from app.workers.task import SUSPENDED, Task, WorkerDied
 from tests.app.dispatching import encode, expected, job, scenario
 
 
@@ -67,6 +67,16 @@ async def test_a_program_that_never_gets_ready_is_ended(monkeypatch: pytest.Monk
     wait = "import threading; threading.Event().wait()"
     worker = ProcessWorker(ProcessOptions(command=(sys.executable, "-c", wait)))
     with pytest.raises(WorkerDied, match="not ready in time"):
+        await worker.start()
+    await worker.close()
+    assert not Path(f"/proc/{worker.pid}").exists()
+
+
+@scenario
+async def test_one_that_is_suspended_before_it_is_ready_is_not_waited_for() -> None:
+    stop = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+    worker = ProcessWorker(ProcessOptions(command=(sys.executable, "-c", stop)))
+    with pytest.raises(WorkerDied, match=SUSPENDED):
         await worker.start()
     await worker.close()
     assert not Path(f"/proc/{worker.pid}").exists()
