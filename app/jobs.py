@@ -49,7 +49,7 @@ class Job:
     tensors: Mapping[str, NDArray[Any]]
     deadline: float | None
     client: str
-    encode: Callable[[Answer], bytes]
+    encode: Callable[[Answer], bytes | bytearray]
     name: str = ""
 
 
@@ -57,7 +57,7 @@ class Job:
 class Done:
     """An encoded answer, the seconds that each stage took, and the company it was computed in."""
 
-    body: bytes
+    body: bytes | bytearray
     queue_s: float
     compute_s: float
     encode_s: float

@@ -97,7 +97,7 @@ class Compute:
     ) -> None:
         """Serve a request that is let in."""
         record: Record = scope[RECORD]
-        answer = b""
+        answer: bytes | bytearray = b""
         try:
             body = await self._read(receive, record, exchange, deadline)
             if record.action == "plan":
@@ -213,7 +213,9 @@ class Compute:
                 numbers,
             )
 
-    async def _compute(self, job: Job, record: Record, scope: Scope, receive: Receive) -> bytes:
+    async def _compute(
+        self, job: Job, record: Record, scope: Scope, receive: Receive
+    ) -> bytes | bytearray:
         done = await unless_gone(self._dispatcher.submit(job), scope, receive)
         record.stages["queue"] = done.queue_s
         record.stages["compute"] = done.compute_s
@@ -252,7 +254,7 @@ def _refuse_extra(names: Sequence[str], expected: str) -> None:
         )
 
 
-def _encode(call: engine.Call, exchange: Exchange, answer: Answer) -> bytes:
+def _encode(call: engine.Call, exchange: Exchange, answer: Answer) -> bytes | bytearray:
     batch = {"requests": answer.requests, "rows": answer.rows}
     return encode(answer.tensors, {**call.info(), "batch": batch}, exchange)
 
@@ -262,7 +264,7 @@ def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
-async def _send(send: Send, record: Record, media_type: str, body: bytes) -> None:
+async def _send(send: Send, record: Record, media_type: str, body: bytes | bytearray) -> None:
     headers = [
         (b"content-type", media_type.encode()),
         (b"content-length", str(len(body)).encode()),

@@ -96,7 +96,9 @@ def read_fields(value: Mapping[str, object], names: Sequence[str], loc: Loc) -> 
     return [value[name] for name in names]
 
 
-def from_bytes(data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], loc: Loc) -> Array:
+def from_bytes(
+    data: bytes | memoryview, dtype: np.dtype[Any], shape: tuple[int, ...], loc: Loc
+) -> Array:
     """View bytes as a read-only array in native byte order (a copy where that is not theirs).
 
     Raises:

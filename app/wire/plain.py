@@ -16,6 +16,7 @@ _KINDS: dict[type, str] = {
     int: "an integer",
     float: "a number",
     bytes: "binary data",
+    memoryview: "binary data",
     type(None): "null",
 }
 
@@ -55,7 +56,7 @@ def check_plain(value: object, loc: Loc, limits: DecodeLimits) -> None:
         loc, value, depth = waiting.pop()
         if isinstance(value, str):
             check_text(value, loc, limits)
-        elif isinstance(value, bytes):
+        elif isinstance(value, bytes | memoryview):
             msg = "binary data stands only in a tensor"
             raise MalformedBody.at(loc, msg, "a plain value", f"{len(value)} bytes")
         elif isinstance(value, dict | list):

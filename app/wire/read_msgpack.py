@@ -6,11 +6,13 @@ takes any element type that NumPy has.
 
 from __future__ import annotations
 
-from typing import Final, NoReturn
+from collections.abc import Sequence
+from typing import Final
 
 import msgpack
 
 from app.errors import MalformedBody
+from app.wire import lift
 from app.wire.elements import Array, from_bytes, read_dtype, read_fields, read_shape
 from app.wire.limits import DecodeLimits
 from app.wire.plain import kind, too_deep, too_many_values
@@ -44,6 +46,14 @@ def load(body: _Body, limits: DecodeLimits) -> object:
         count(len(pairs))
         return _map(pairs)
 
+    def on_extension(code: int, data: bytes) -> memoryview:
+        if code != lift.CODE or not lifted:
+            raise _extension(code)
+        return lifted[int.from_bytes(data, "big")]
+
+    lifted: Sequence[memoryview] = ()
+    if len(body) >= lift.LARGE_BYTES:
+        body, lifted = lift.lift(body)
     try:
         return msgpack.unpackb(
             body,
@@ -51,11 +61,11 @@ def load(body: _Body, limits: DecodeLimits) -> object:
             strict_map_key=True,
             list_hook=on_list,
             object_pairs_hook=on_map,
-            ext_hook=_refuse_extension,
+            ext_hook=on_extension,
             max_str_len=limits.max_text,
             max_array_len=limits.max_values,
             max_map_len=limits.max_values,
-            max_ext_len=0,
+            max_ext_len=lift.POSITION_BYTES if lifted else 0,
         )
     except (ValueError, msgpack.UnpackException) as error:
         raise _explained(error, limits) from None
@@ -105,8 +115,8 @@ def _name(value: object) -> object:
     return value
 
 
-def _binary(data: object, loc: Loc) -> bytes:
-    if not isinstance(data, bytes):
+def _binary(data: object, loc: Loc) -> bytes | memoryview:
+    if not isinstance(data, bytes | memoryview):
         msg = "the data of a tensor is binary in msgpack"
         raise MalformedBody.at((*loc, "data"), msg, "bin", kind(data))
     return data
@@ -134,8 +144,8 @@ def _binary_key(key: object) -> MalformedBody:
     return MalformedBody.at((), "the keys of a map are text", "str", key)
 
 
-def _refuse_extension(code: int, _data: bytes) -> NoReturn:
-    raise MalformedBody.at((), "extension types are not read here", "plain values", f"ext {code}")
+def _extension(code: int) -> MalformedBody:
+    return MalformedBody.at((), "extension types are not read here", "plain values", f"ext {code}")
 
 
 def _explained(error: Exception, limits: DecodeLimits) -> MalformedBody:

@@ -20,16 +20,33 @@ from app.wire.elements import Array
 from app.wire.negotiation import Exchange, Tensors
 
 Piece = bytes | memoryview
+Body = bytes | bytearray
+
+LARGE_BYTES: Final = 1 << 20
+"""From so many on, a body's copy would keep other threads waiting."""
 
 
-def encode(outputs: Mapping[str, Array], info: Mapping[str, object], exchange: Exchange) -> bytes:
+def encode(outputs: Mapping[str, Array], info: Mapping[str, object], exchange: Exchange) -> Body:
     """Write an answer: the tensors by name, then `info`, which is plain.
 
     Raises:
         OverflowError: msgpack cannot hold a tensor of 4 GiB or more.
     """
     write = _msgpack_body if exchange.response == "msgpack" else _json_body
-    return b"".join(write(outputs, info, _TENSORS[exchange.tensors]))
+    return _joined(list(write(outputs, info, _TENSORS[exchange.tensors])))
+
+
+def _joined(pieces: list[Piece]) -> Body:
+    """Join pieces; large ones without the interpreter's lock, which `bytes.join` keeps."""
+    total = sum(map(len, pieces))
+    if total < LARGE_BYTES:
+        return b"".join(pieces)
+    body = bytearray(total)
+    rest = np.frombuffer(body, np.uint8)
+    for piece in filter(len, pieces):
+        np.copyto(rest[: len(piece)], np.frombuffer(piece, np.uint8))
+        rest = rest[len(piece) :]
+    return body
 
 
 def encode_map(plain: Mapping[str, object], exchange: Exchange) -> bytes:
