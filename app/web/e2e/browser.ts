@@ -76,11 +76,14 @@ export function link(parts: Layer): string {
 
 /** Goes to another state without loading the page anew. */
 export async function go(page: Page, hash: string): Promise<void> {
-  await page.evaluate((next) => {
+  await page.evaluate((next) => new Promise<void>((resolve) => {
+    if (location.hash === next) {
+      resolve();
+      return;
+    }
+    addEventListener("hashchange", () => resolve(), { once: true });
     location.hash = next;
-  }, hash);
-  await page.waitForFunction((next) => location.hash === next || decodeURIComponent(location.hash) === decodeURIComponent(next), hash);
-  await page.evaluate(() => new Promise((resolve) => setTimeout(resolve)));
+  }), hash);
   await settled(page);
 }
 

@@ -25,18 +25,22 @@ export function apply(app: App, linked: Linked): void {
 }
 
 export function followAddress(app: App): void {
-  let written = "";
+  /** The address that the state was last made equal with. */
+  let known = location.hash;
   let timer: ReturnType<typeof setTimeout> | undefined;
   addEventListener("hashchange", () => {
-    if (location.hash !== written) apply(app, readHash(location.hash));
+    if (location.hash === known) return;
+    known = location.hash;
+    apply(app, readHash(known));
   });
   effect(() => {
     if (!app.session.served()) return;
     const hash = writeHash(linkedOf(app));
     clearTimeout(timer);
     timer = setTimeout(() => {
-      if (hash === location.hash || hash.length > LONGEST) return;
-      written = hash;
+      // Another address is on its way into the state: it must not be written over.
+      if (location.hash !== known || hash === known || hash.length > LONGEST) return;
+      known = hash;
       history.replaceState(null, "", hash);
     }, PAUSE_MS);
   });
