@@ -10,6 +10,14 @@ from engine.errors import EngineError, InvalidValue, Loc, MissingField, UnknownF
 from engine.kernels.activations import TABLE, Activation
 from engine.options import Flag, Number, Schema
 
+PARAMETERS = {
+    "alpha": "Slope or scale of the curved part; see the activation's formula.",
+    "beta": "Offset before clipping.",
+    "approximate": "True takes the form with tanh instead of the error function.",
+    "slope": "Factor.",
+    "intercept": "Offset.",
+}
+
 
 @dataclass(frozen=True)
 class ActivationKind:
@@ -63,11 +71,12 @@ def activation_schemas() -> list[Schema]:
             "type": "object",
             "description": entry.help,
             "properties": {
-                "name": {"const": name},
+                "name": {"const": name, "description": f"The activation: {entry.help}."},
                 **{
                     key: {
                         "type": "boolean" if isinstance(default, bool) else "number",
                         "default": default,
+                        "description": PARAMETERS[key],
                     }
                     for key, default in entry.defaults
                 },

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from engine.activation_option import ACTIVATION
 from engine.errors import InvalidValue, ShapeMismatch, fail
-from engine.geometry import same_padding
+from engine.geometry import Axis, same_padding
 from engine.kernels.activations import IDENTITY, Activation, activate, activate_backward
 from engine.kernels.correlation import Correlation
 from engine.kernels.requests import sum_by_request
@@ -111,6 +111,10 @@ class Convolution(Operation):
     def wantable(self, given: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
         return ("y", "dx", "dweight", "dbias")
 
+    def sight(self, axis: Axis) -> int:
+        """Inputs from the first to the last that one output sees."""
+        return axis.extent
+
     def reading(self, config: ConvolutionConfig, tails: Tails) -> Reading:
         """Layouts, channels and taps of the tensors, checked against each other."""
         dims = len(require_tail(tails, "x")) - 1
@@ -153,7 +157,7 @@ class Convolution(Operation):
                 ("dbias", (outputs,)),
             ),
             padding=tuple((axis.low, axis.high) for axis in axes),
-            receptive_field=tuple(axis.extent for axis in axes),
+            receptive_field=tuple(self.sight(axis) for axis in axes),
             flops=(correlation.flops, 2 * correlation.flops),
             steps=correlation.steps,
             geometry=Geometry(correlation, reading.channels_last, reading.order),
@@ -230,6 +234,11 @@ class Reading:
     outer: int
     inner: int
     kernel: tuple[int, ...]
+
+    @property
+    def channel_axis(self) -> int:
+        """Where the channels stand in the shape of x."""
+        return len(self.sizes) + 1 if self.channels_last else 1
 
 
 def resolve_padding(

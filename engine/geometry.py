@@ -51,6 +51,12 @@ class Axis:
         return start, max(start, min(self.input_of(self.kernel - 1, hi - 1) + 1, self.size))
 
     @property
+    def sight(self) -> int:
+        """Outputs from the first to the last that read one input: what its adjoint sees."""
+        alike = self.stride // gcd(self.stride, self.dilation)
+        return (self.kernel - 1) // alike * alike * self.dilation // self.stride + 1
+
+    @property
     def visits(self) -> int:
         """Taps of all windows together: the work along this axis."""
         return self.out * self.kernel

@@ -70,6 +70,7 @@ class Plan:
         flops: of forward and of backward, for one sample.
         steps: tap copies that the interpreter starts for one sample.
         geometry: what the kernels need.
+        scratch_bytes: temporaries of one thread, whatever the number of samples.
         recomputed: True where backward works out values before the activation once more.
     """
 
@@ -84,6 +85,7 @@ class Plan:
     geometry: Any
     algorithm: str = "direct"
     recomputed: bool = False
+    scratch_bytes: int = SCRATCH_BYTES
 
     def __hash__(self) -> int:
         return self._hash
@@ -164,7 +166,7 @@ class Call:
 
     def _workspace(self, samples: int) -> int:
         compute = compute_dtype(self.dtype)
-        size = SCRATCH_BYTES
+        size = self.plan.scratch_bytes
         for name, dtype in self.given:
             if name != "indices" and dtype != compute:
                 size += TensorSpec(self.plan.shape(name, samples), compute).nbytes

@@ -88,6 +88,7 @@ class Pool(Operation):
             flops=(pooling.visits, pooling.visits),
             steps=self.steps(config, pooling),
             geometry=Geometry(pooling, channels_last),
+            scratch_bytes=pooling.workspace_bytes,
         )
 
     def windows(

@@ -60,20 +60,39 @@ class Pooling:
         return self.channels * prod(axis.visits for axis in self.axes)
 
     @property
+    def plane(self) -> int:
+        """Values that the reduction of one plane holds at its largest stage.
+
+        An axis of long windows that overlap is laid out window after window.
+        """
+        most, reduced = prod(self.inputs), 1
+        for axis, windows in reversed(list(enumerate(self.axes))):
+            if not short(windows):
+                most = max(most, prod(self.inputs[:axis]) * windows.visits * reduced)
+            reduced *= windows.out
+        return most
+
+    @property
     def blocks(self) -> int:
         """About how many blocks one sample is cut into."""
-        return -(-self.channels * prod(self.inputs) // BLOCK)
+        return -(-self.channels * self.plane // BLOCK)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Temporaries of one thread: values, positions and masks of a block, or of one window."""
+        window = prod(min(axis.extent, axis.size) for axis in self.axes)
+        return 48 * max(BLOCK, window)
 
     def tiles(self) -> Iterator[Tile]:
         """Tiles of outputs whose windows together hold about BLOCK inputs."""
-        ratio = max(1, -(-prod(self.inputs) // prod(self.positions)))
+        ratio = max(1, -(-self.plane // prod(self.positions)))
         if self.channels_last:
             ratio *= self.channels
         return tiles(self.positions, block_tile(self.positions, max(1, BLOCK // ratio)))
 
     def planes(self, samples: int) -> Iterator[tuple[slice, slice]]:
         """Blocks of samples and channels of about BLOCK inputs together."""
-        plane = prod(self.inputs)
+        plane = self.plane
         channels = (
             self.channels if self.channels_last else max(1, min(self.channels, BLOCK // plane))
         )
@@ -192,10 +211,17 @@ def route(p: Pooling, x: Array, g: Array, tile: Tile, dx: Array) -> None:
     dx[within(slices(read))] += g
 
 
-def spread_ties(p: Pooling, x: Array, dy: Array, tile: Tile, dx: Array) -> None:
-    """Add the gradient dy (n, c, *T) of a tile's maxima to every input that equals its maximum."""
+def spread_ties(
+    p: Pooling, x: Array, dy: Array, tile: Tile, dx: Array, zeros: bool = False
+) -> None:
+    """Add the gradient dy (n, c, *T) of a tile's maxima to every input that equals its maximum.
+
+    With `zeros`, padding holds 0 and takes part in the maximum.
+    """
     axes = [axis for axis in p.axes if isinstance(axis, Axis)]
     best = tile_max(p, x, tile)
+    if zeros:
+        admit_zeros(p, tile, best)
     nan = np.isnan(best)
     for tap in np.ndindex(*(axis.kernel for axis in axes)):
         check_stop()
@@ -204,6 +230,35 @@ def spread_ties(p: Pooling, x: Array, dy: Array, tile: Tile, dx: Array) -> None:
         of = within(i for _, _, i in found)
         hit = (x[of] == best[to]) | (np.isnan(x[of]) & nan[to])
         dx[of] += np.where(hit, dy[to], 0)
+
+
+def admit_zeros(p: Pooling, tile: Tile, best: Array, found: Array | None = None) -> None:
+    """Let padding of zeros take part in a tile's maxima, in place.
+
+    Where a zero of the padding wins, the maximum is 0 and its position -1. It wins over smaller
+    values, and over an input of 0 where it comes first in row-major order of the window.
+    """
+    never = np.iinfo(np.int64).max
+    first: Array = np.full((), never)
+    place: Array | int = 0
+    later = plane = 1
+    for i, (axis, (lo, hi)) in reversed(list(enumerate(zip(p.axes, tile, strict=True)))):
+        assert isinstance(axis, Axis)
+        tail = (1,) * (len(tile) - 1 - i)
+        start = np.arange(lo, hi) * axis.stride - axis.low
+        beyond = np.maximum(-(-(axis.size - start) // axis.dilation), 0)
+        # Taps below the input come first; those above it count while they are padding.
+        above = (beyond < axis.kernel) & (start + beyond * axis.dilation < axis.size + axis.high)
+        tap = np.where(start < 0, 0, np.where(above, beyond * later, never))
+        first = np.minimum(tap.reshape(-1, *tail), first)
+        if found is not None:
+            offset = found // plane % axis.size - start.reshape(-1, *tail)
+            place = place + offset // axis.dilation * later
+        later, plane = later * axis.kernel, plane * axis.size
+    wins = (first < never) & (best < 0)
+    if found is not None:
+        found[wins | ((best == 0) & (found >= 0) & (first < place))] = -1
+    best[wins] = 0
 
 
 def scatter_indices(indices: Array, dy: Array, dx: Array) -> None:

@@ -60,8 +60,7 @@ class Conv(Convolution):
 
     def plan(self, config: ConvConfig, tails: Tails, dtype: str) -> Plan:
         reading = self.reading(config, tails)
-        channel_axis = -1 if reading.channels_last else 1
-        require_groups(reading.channels, config.groups, "x", channel_axis)
+        require_groups(reading.channels, config.groups, "x", reading.channel_axis)
         require_groups(reading.outer, config.groups, "weight", reading.order[0])
         expected = reading.channels // config.groups
         if reading.inner != expected:

@@ -64,7 +64,7 @@ class ConvTranspose(Convolution):
 
     def plan(self, config: ConvTransposeConfig, tails: Tails, dtype: str) -> Plan:
         reading = self.reading(config, tails)
-        require_groups(reading.channels, config.groups, "x", -1 if reading.channels_last else 1)
+        require_groups(reading.channels, config.groups, "x", reading.channel_axis)
         if reading.outer != reading.channels:
             loc = ("weight", "shape", reading.order[0])
             msg = "input channels do not fit x"
@@ -115,6 +115,9 @@ class ConvTranspose(Convolution):
             expected = f"{smallest} to {smallest + limit - 1} on axis {axis}"
             raise fail(InvalidValue, loc, "not reachable with this input", expected, wanted)
         return Axis(size, kernel, stride, dilation, low, high, count)
+
+    def sight(self, axis: Axis) -> int:
+        return axis.sight
 
     def apply(self, geometry: Geometry, x: Array, w: Array, bias: Array | None, y: Array) -> None:
         c = geometry.correlation

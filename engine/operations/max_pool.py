@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import MissingField, ShapeMismatch, fail
+from engine.errors import InvalidValue, MissingField, ShapeMismatch, fail
 from engine.geometry import Axis, Tile
 from engine.indices import check_indices
-from engine.kernels.patches import within
 from engine.kernels.pooling import (
     Pooling,
+    admit_zeros,
     for_each_plane,
     route,
     scatter_indices,
@@ -35,7 +34,7 @@ from engine.layouts import channels_first
 from engine.operation import Tails
 from engine.options import Choice, Flag, Shape, option
 from engine.plans import Action, Plan
-from engine.pool import Geometry, Pool, WindowConfig
+from engine.pool import Pool, WindowConfig
 
 Array = NDArray[Any]
 Backward = Callable[[Pooling, Array, Array, Tile, Array], None]
@@ -82,7 +81,13 @@ class MaxPool(Pool):
     def leading(self, given: Mapping[str, tuple[int, ...]], config: object) -> str:
         """Where x is not given, dy tells the dimensions; the config's input_shape the rest."""
         shape = config.get("input_shape") if isinstance(config, Mapping) else None
-        return "dy" if "x" not in given and "indices" in given and shape is not None else "x"
+        if "x" in given or "indices" not in given:
+            return "x"
+        if shape is None:
+            loc = ("config", "input_shape")
+            msg = "required where indices come without x"
+            raise fail(MissingField, loc, msg, "the shape of x", None)
+        return "dy"
 
     def check_samples(self, config: MaxPoolConfig, samples: int) -> None:
         shape = config.input_shape
@@ -91,7 +96,7 @@ class MaxPool(Pool):
             raise fail(ShapeMismatch, loc, "samples do not fit the tensors", str(samples), shape[0])
 
     def plan(self, config: MaxPoolConfig, tails: Tails, dtype: str) -> Plan:
-        shape = config.input_shape
+        shape, given = config.input_shape, tails
         if shape is not None:
             loc = ("config", "input_shape")
             rank = 1 + len(next(iter(tails.values())))
@@ -100,10 +105,13 @@ class MaxPool(Pool):
             if min(shape[1:]) < 1:
                 raise fail(ShapeMismatch, loc, "an axis is empty", "at least 1", list(shape))
             if tails.get("x", shape[1:]) != shape[1:]:
-                raise fail(ShapeMismatch, loc, "not the shape of x", str(tails["x"]), list(shape))
-            tails = {**tails, "x": shape[1:]}
-        elif "x" not in tails:
-            raise fail(MissingField, ("x",), "required", "x, or indices with input_shape", None)
+                expected = str([shape[0], *tails["x"]])
+                raise fail(ShapeMismatch, loc, "not the shape of x", expected, list(shape))
+            tails = {"x": shape[1:], **tails}
+        if config.ties == "all" and "x" not in given:
+            loc = ("config", "ties")
+            msg = "indices name one maximum of each window; the others take x"
+            raise fail(InvalidValue, loc, msg, "first, or x", config.ties)
         return super().plan(dataclasses.replace(config, input_shape=None), tails, dtype)
 
     def steps(self, config: MaxPoolConfig, pooling: Pooling) -> int:
@@ -120,17 +128,22 @@ class MaxPool(Pool):
 
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
         x, y, indices = _canonical(plan, given["x"], out["y"], out.get("indices"))
+        pooling: Pooling = plan.geometry.pooling
+        zeros = plan.config.pad_value == "zero"
 
         def planes(n: slice, c: slice) -> None:
-            block = Padded(plan, x[n, c])
-            for tile in block.pooling.tiles():
+            for tile in pooling.tiles():
                 place = (n, c, *slices(tile))
                 if indices is None:
-                    y[place] = tile_max(block.pooling, block.x, tile)
+                    y[place] = tile_max(pooling, x[n, c], tile)
                 else:
-                    y[place], indices[place] = block.argmax(tile)
+                    y[place], indices[place] = tile_argmax(pooling, x[n, c], tile)
+                if zeros:
+                    admit_zeros(
+                        pooling, tile, y[place], None if indices is None else indices[place]
+                    )
 
-        for_each_plane(plan.geometry.pooling, x.shape[0], planes)
+        for_each_plane(pooling, x.shape[0], planes)
 
     def backward(
         self,
@@ -146,59 +159,29 @@ class MaxPool(Pool):
         dx, dy, indices, x = _canonical(
             plan, out["dx"], given["dy"], given.get("indices"), given.get("x")
         )
+        pooling: Pooling = plan.geometry.pooling
+        zeros, ties = plan.config.pad_value == "zero", plan.config.ties
+
+        def tiled(n: slice, c: slice, tile: Tile) -> None:
+            upstream = dy[(n, c, *slices(tile))]
+            if ties == "all":
+                spread_ties(pooling, x[n, c], upstream, tile, dx[n, c], zeros)
+            elif zeros:
+                best, found = tile_argmax(pooling, x[n, c], tile)
+                admit_zeros(pooling, tile, best, found)
+                scatter_indices(found, upstream, dx[n, c])
+            else:
+                route(pooling, x[n, c], upstream, tile, dx[n, c])
 
         def planes(n: slice, c: slice) -> None:
             dx[n, c] = 0
-            if indices is not None:
+            if indices is not None and ties == "first":
                 scatter_indices(indices[n, c], dy[n, c], dx[n, c])
                 return
-            block = Padded(plan, x[n, c])
-            for tile in block.pooling.tiles():
-                upstream = dy[(n, c, *slices(tile))]
-                step = spread_ties if plan.config.ties == "all" else route
-                block.backward(step, upstream, tile, dx[n, c])
+            for tile in pooling.tiles():
+                tiled(n, c, tile)
 
-        for_each_plane(plan.geometry.pooling, dx.shape[0], planes)
-
-
-class Padded:
-    """A block of planes as its windows see it: with zeros around it where padding is zero.
-
-    Padding of the lowest value needs no cells of its own: windows just leave it out.
-    """
-
-    def __init__(self, plan: Plan, x: Array) -> None:
-        geometry: Geometry = plan.geometry
-        self.pooling = geometry.pooling
-        self.inside: tuple[slice, ...] | None = None
-        self.x = x
-        if plan.config.pad_value == "lowest":
-            return
-        axes = [axis for axis in self.pooling.axes if isinstance(axis, Axis)]
-        pads = [(axis.low, axis.high) for axis in axes]
-        self.inside = tuple(slice(a.low, a.low + a.size) for a in axes)
-        self.plane = tuple(a.size for a in axes)
-        self.x = np.pad(x, [(0, 0), (0, 0), *pads])
-        wide = (dataclasses.replace(a, size=a.size + a.low + a.high, low=0, high=0) for a in axes)
-        self.pooling = dataclasses.replace(self.pooling, axes=tuple(wide))
-
-    def argmax(self, tile: Tile) -> tuple[Array, Array]:
-        """Maxima and their positions in the unpadded plane; -1 where padding won."""
-        y, indices = tile_argmax(self.pooling, self.x, tile)
-        if self.inside is not None:
-            positions = np.full(self.x.shape[2:], -1)
-            positions[self.inside] = np.arange(prod(self.plane)).reshape(self.plane)
-            indices = positions.reshape(-1)[indices]
-        return y, indices
-
-    def backward(self, step: Backward, dy: Array, tile: Tile, dx: Array) -> None:
-        """Add dy to inputs that equal their window's maximum: `step` says to which of them."""
-        if self.inside is None:
-            step(self.pooling, self.x, dy, tile, dx)
-            return
-        wide = np.zeros(self.x.shape, dx.dtype)
-        step(self.pooling, self.x, dy, tile, wide)
-        dx += wide[within(self.inside)]
+        for_each_plane(pooling, dx.shape[0], planes)
 
 
 def _canonical(plan: Plan, *arrays: Array | None) -> list[Any]:
