@@ -113,6 +113,7 @@ def cost_limits(settings: Settings) -> CostLimits:
         output_bytes=settings.max_output_bytes,
         workspace_bytes=settings.max_workspace_bytes,
         flops=settings.max_flops,
+        steps=settings.max_steps,
         tensor_bytes=settings.max_tensor_bytes,
     )
 

@@ -145,9 +145,19 @@ class Settings:
         unit="FLOP",
         limit=True,
     )
-    max_queue_requests: int = _row(1024, "Requests waiting for a worker.", low=1, limit=True)
+    max_steps: int = _row(
+        10**7,
+        "Most array passes of one request, from its plan; very long windows take one for every tap.",
+        limit=True,
+    )
+    max_queue_requests: int = _row(
+        1024, "Requests waiting for a worker or running.", low=1, limit=True
+    )
     max_queue_bytes: int = _row(
-        1 * GiB, "Tensors of the requests waiting for a worker.", unit="bytes", limit=True
+        1 * GiB,
+        "Tensors of the requests waiting for a worker or running.",
+        unit="bytes",
+        limit=True,
     )
     max_caller_rate: float = _row(
         0.0,
