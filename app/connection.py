@@ -18,7 +18,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from app.edge import ARRIVED, GONE, new_request_id
+from app.edge import ARRIVED, GONE, LINGER_S, new_request_id
 from app.errors import (
     HeadersTooLarge,
     MalformedRequest,
@@ -29,6 +29,10 @@ from app.errors import (
 from app.problems import Problem, problem
 from app.settings import Settings
 from app.telemetry import Telemetry
+
+
+LEAVING_CONNECTIONS = 64
+"""Connections beyond the limit that are held for the moment in which their refusal is read."""
 
 
 class Connection(HttpToolsProtocol):
@@ -52,6 +56,7 @@ class Connection(HttpToolsProtocol):
         self._coming: str | None = None  # the part of it that is awaited: headers, body or none
         self._unsent = 0  # bytes of answers that the client had not taken at the last sweep
         self._taken = 0.0  # when it last took some
+        self._leaving: asyncio.TimerHandle | None = None  # set once a refusal has been sent
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Refuse one connection too many."""
@@ -64,11 +69,13 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell those who work for the client."""
         self._gone.set_result(None)
+        if self._leaving is not None:
+            self._leaving.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, unless it is being fed what it can only swallow."""
-        if self.transport.is_closing():
+        if self._leaving is not None or self.transport.is_closing():
             return
         self._silent += len(data)
         super().data_received(data)
@@ -176,9 +183,23 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
             self.flow.pause_reading()
             return
-        if not (self._answering() and self.cycle.response_started):
-            self.transport.write(_as_http(refusal))
-        self.transport.close()
+        if self._answering() and self.cycle.response_started:
+            self.transport.close()
+            return
+        self.transport.write(_as_http(refusal))
+        self._leave()
+
+    def _leave(self) -> None:
+        """Hang up once the client has: it may still be sending, and would never see the refusal."""
+        if self._answering():
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if len(self.connections) > self.settings.max_connections + LEAVING_CONNECTIONS:
+            self.transport.close()
+            return
+        self.flow.resume_reading()
+        self.transport.write_eof()
+        self._leaving = self.loop.call_later(LINGER_S, self.transport.close)
 
     def _answering(self) -> bool:
         """Whether the application has a request of this connection."""

@@ -23,6 +23,7 @@ from app.jobs import Answer, Done, Observer, Pending
 from app.workers.offload import copying
 from app.workers.task import (
     EXHAUSTED,
+    KILLED,
     SUSPENDED,
     WATCH_S,
     ComputeFailed,
@@ -35,9 +36,10 @@ from app.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
 
-BLAME = {SUSPENDED: 0.0, EXHAUSTED: 0.5}
+BLAME = {SUSPENDED: 0.0, KILLED: 0.5, EXHAUSTED: 0.5}
 """How much a worker's death, by its reason, speaks against the job that it computed alone: 1 where
-the reason is not named here. No job can suspend a worker, and memory may have been short before."""
+the reason is not named here. No job can suspend a worker; one that was killed or had no memory left
+may have been harmed by others."""
 
 FATAL_BLAME = 2.0
 """A job with so much blame is taken for the cause, and is not tried again."""
@@ -251,6 +253,6 @@ class Runner:
                 self._queue.put(member)
 
 
-async def _encoded(member: Pending, answer: Answer) -> bytes | bytearray:
+async def _encoded(member: Pending, answer: Answer) -> bytes | memoryview:
     nbytes = sum(array.nbytes for array in answer.tensors.values())
     return await copying(nbytes, lambda: member.job.encode(answer))

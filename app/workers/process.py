@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from app.workers import protocol
 from app.workers.arena import Arena, place
 from app.workers.channel import MAX_MESSAGE_BYTES, Message, Unpacker, pack
 from app.workers.offload import copying
-from app.workers.task import SUSPENDED, WATCH_S, Result, Task, WorkerDied
+from app.workers.task import CRASHED, KILLED, SUSPENDED, WATCH_S, Result, Task, WorkerDied
 
 COMMAND = (sys.executable, "-P", "-m", "app.workers.process_main")
 
@@ -64,7 +65,8 @@ class ProcessWorker:
         self._unpacker = Unpacker()
         self._waiting: asyncio.Future[Any] | None = None
         self._dead = False
-        self._reason = "crashed"
+        self._reason = CRASHED
+        self._burial: asyncio.Task[None] | None = None
         self._outputs: dict[str, Any] = {}
 
     @property
@@ -159,6 +161,8 @@ class ProcessWorker:
         if self._control is not None:
             asyncio.get_running_loop().remove_reader(self._control)
             self._control.close()
+        if self._burial is not None:
+            self._burial.cancel()
         self._outputs = {}
         self._waiting = None
         if self._process is not None:
@@ -192,9 +196,19 @@ class ProcessWorker:
         for message in self._unpacker.feed(data):
             self._settle(message)
         if not data:
-            asyncio.get_running_loop().remove_reader(self._control)
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._control)
             self._dead = True
-            self._settle(WorkerDied(self._reason))
+            self._burial = loop.create_task(self._bury())
+
+    async def _bury(self) -> None:
+        """Learn what the process died of, and tell whoever waits."""
+        assert self._process is not None
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), LEAVE_TIMEOUT_S)
+        if self._reason == CRASHED and self._process.returncode == -signal.SIGKILL:
+            self._reason = KILLED
+        self._settle(WorkerDied(self._reason))
 
     def _settle(self, outcome: Message | WorkerDied) -> None:
         if self._waiting is None or self._waiting.done():

@@ -66,6 +66,12 @@ class Result:
     compute_s: float
 
 
+CRASHED = "crashed"
+"""Reason of death of a worker that ended by itself."""
+
+KILLED = "killed"
+"""Reason of death of a worker that somebody else, or the kernel for want of memory, killed."""
+
 EXHAUSTED = "memory"
 """Reason of death of a worker that could get no more memory."""
 
@@ -80,9 +86,10 @@ class WorkerDied(Exception):
     """The worker ended.
 
     Attributes:
-        reason: ``crashed``, or why it was made to end: ``memory`` (it could get no more),
-            ``stuck`` (it computed for too long), ``suspended`` (somebody had stopped it),
-            ``deadline`` or ``cancelled`` (nobody waited any more for what it computed).
+        reason: ``crashed``, or why it was made to end: ``killed`` (by somebody else, or by the
+            kernel), ``memory`` (it could get no more), ``stuck`` (it computed for too long),
+            ``suspended`` (somebody had stopped it), ``deadline`` or ``cancelled`` (nobody waited
+            any more for what it computed).
     """
 
     def __init__(self, reason: str, detail: str = "") -> None:

@@ -209,7 +209,7 @@ async def test_a_worker_killed_under_a_batch_loses_no_request(gate: Gate) -> Non
         answers = await asyncio.gather(*tasks)
     assert [answer.body for answer in answers] == list(map(expected, jobs))
     assert rig.observer.batches == [ALONE] * 7
-    assert rig.observer.restarts == ["crashed"]
+    assert rig.observer.restarts == ["killed"]
 
 
 @scenario

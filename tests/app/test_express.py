@@ -80,7 +80,7 @@ async def test_the_express_worker_is_replaced_when_it_dies(gate: Gate) -> None:
         assert (await task).body == expected(given)
         gate.open()
         await held
-    assert rig.observer.restarts == ["crashed"]
+    assert rig.observer.restarts == ["killed"]
 
 
 def test_small_entries_are_handed_out_in_their_order_and_leave_the_clock_alone() -> None:
