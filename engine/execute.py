@@ -64,6 +64,12 @@ def prepare(
     return _prepared(operation, action, frozen[0], key, frozen[1])
 
 
+@lru_cache(maxsize=256)
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """The dtype's canonical name, which NumPy works out anew each time it is asked."""
+    return dtype.name
+
+
 def run(
     call: Call,
     tensors: Mapping[str, Array],

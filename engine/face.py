@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from engine.errors import DtypeMismatch, InvalidValue, ShapeMismatch, fail
-from engine.execute import FLOATS, prepare, run, split
+from engine.execute import FLOATS, dtype_name, prepare, run, split
 from engine.operation import describe_tensors
 from engine.options import read_integer
 from engine.plans import Call, Plan, TensorSpec
@@ -69,7 +69,7 @@ def _compute(
     tensors: Mapping[str, ArrayLike],
 ) -> dict[str, Array]:
     arrays = {name: np.asarray(value) for name, value in tensors.items()}
-    specs = {name: TensorSpec(a.shape, a.dtype.name) for name, a in arrays.items()}
+    specs = {name: TensorSpec(a.shape, dtype_name(a.dtype)) for name, a in arrays.items()}
     call, samples = prepare(operation, action, config, specs, wants)
     return split(run(call, arrays, (samples,)), (samples,))[0]
 
