@@ -134,6 +134,8 @@ def tile_sum(
     p: Pooling, x: Array, tile: Tile, prepare: Callable[[Array], Array] = lambda values: values
 ) -> Array:
     """Sums (n, c, *T) over windows of `prepare` applied to the planes x (n, c, *S)."""
+    if all(axis.out == 1 and whole(axis) for axis in p.axes):
+        return np.add.reduce(prepare(x), axis=tuple(range(2, x.ndim)), keepdims=True)
     return _reduced(window_sum, p, x, tile, prepare)
 
 
