@@ -19,15 +19,17 @@ from engine.errors import InvalidValue, ShapeMismatch, fail
 from engine.geometry import Axis, same_padding
 from engine.kernels.activations import IDENTITY, Activation, activate, activate_backward
 from engine.kernels.correlation import Correlation
+from engine.kernels.dispatch import rearranged_bytes
 from engine.kernels.requests import sum_by_request
 from engine.layouts import channels_first, read_layout, read_weight_layout, split_tail
 from engine.operation import Operation, Tails, require_shape, require_tail
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
 from engine.plans import Plan
+from engine.threads import SCRATCH_BYTES
 
 Array = NDArray[Any]
 
-ALGORITHMS = ("auto", "fastest", "direct")
+ALGORITHMS = ("auto", "fastest", "direct", "winograd")
 PADDINGS = ("valid", "same", "same_lower", "full", "causal")
 
 
@@ -60,7 +62,10 @@ class ConvolutionConfig:
         "sum",
     )  # fmt: skip
     algorithm: str = option(
-        Choice(ALGORITHMS), "How to compute; auto keeps full precision.", "auto"
+        Choice(ALGORITHMS),
+        "How to compute: auto keeps full precision, direct is a plain sum, and winograd is run where"
+        " it can be (3×3, stride 1); the answer says what was run.",
+        "auto",
     )
 
     @property
@@ -137,6 +142,7 @@ class Convolution(Operation):
         y: tuple[int, ...],
         outputs: int,
         correlation: Correlation,
+        algorithm: str,
     ) -> Plan:
         """Put the plan together from what the operation has resolved."""
         if "bias" in tails:
@@ -161,7 +167,9 @@ class Convolution(Operation):
             flops=(correlation.flops, 2 * correlation.flops),
             steps=correlation.steps,
             geometry=Geometry(correlation, reading.channels_last, reading.order),
+            algorithm=algorithm,
             recomputed=config.fused is not None,
+            scratch_bytes=SCRATCH_BYTES + rearranged_bytes(correlation),
         )
 
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:

@@ -38,6 +38,13 @@ class Correlation:
     itemsize: int
     wanted: str = "direct"
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.axes, self.groups, self.channels, self.outputs, self.mode, self.wanted))
+
     @property
     def taps(self) -> int:
         """Positions in a window, K."""
@@ -83,20 +90,34 @@ class Correlation:
 
     @cached_property
     def weight_blocks(self) -> Blocking:
-        """Blocks of the adjoint in w, whose partial sums over O × C·K must fit the scratch too."""
+        """Blocks for the adjoint in w, whose partial sums over O × C·K must fit the scratch too."""
         capacity = PART_BYTES // self.itemsize
         fitting = max(1, capacity // (self.outputs * self.taps))
         blocks = self._blocks(min(self._shared(self.channels), fitting))
         partial = self.outputs * blocks.channels * self.taps
         alike = max(1, min(blocks.groups * blocks.samples, capacity // partial))
         groups = min(self.groups, alike)
+        if self.weight_joins:
+            return replace(blocks, groups=groups)
         return Blocking(blocks.tile, blocks.channels, groups, max(1, alike // self.groups))
+
+    @cached_property
+    def weight_joins(self) -> bool:
+        """True where a sample's partial sums in w are more numbers than it gives to be multiplied.
+
+        Then a request's samples are joined in one product, whose sums are written once.
+        """
+        rows = self.channels * self.taps
+        return self.outputs * rows > (self.outputs + rows) * prod(self.positions)
 
     @cached_property
     def phases(self) -> tuple[Phase, ...] | None:
         """The adjoint in x as correlations over dy, or None where scattering is the better way."""
         count = prod(axis.stride for axis in self.axes)
         if self.mode != "zeros" or count > min(self.taps, MOST_PHASES):
+            return None
+        # Phases gather every output for each channel, scattering adds every channel's taps.
+        if self.taps > count and self.outputs > 2 * self.channels and self.channels < 32:
             return None
         return tuple(map(self._phase, product(*map(residues, self.axes))))
 

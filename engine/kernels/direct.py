@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from engine.geometry import Tile, ranges, tiles
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import gather, scatter, within
-from engine.kernels.requests import request_blocks, sum_samples
+from engine.kernels.requests import RequestBlock, request_blocks, sum_samples
 from engine.threads import for_each, scratch
 
 Array = NDArray[Any]
@@ -98,16 +98,18 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     blocks = c.weight_blocks
     dw[...] = 0
 
-    def block(batch: Sequence[Any], g: slice, channels: tuple[int, int]) -> None:
+    def block(batch: Sequence[RequestBlock], g: slice, channels: tuple[int, int]) -> None:
         for requests, n, each in batch:
             target = dw[requests, g, :, channels[0] : channels[1]]
+            inputs, upstream = x[n, g, channels[0] : channels[1]], dy[n, g]
             for tile in tiles(c.positions, blocks.tile):
-                upstream = flat_tile(dy[n, g], tile)
-                columns = patches(c, x[n, g, channels[0] : channels[1]], tile, upstream.shape[3])
-                shape = (*upstream.shape[:3], columns.shape[2])
-                sums = np.matmul(upstream, columns.swapaxes(2, 3), out=part(1, shape, dw.dtype))
-                sums = sum_samples(sums, each)
-                target += sums.reshape(*sums.shape[:3], channels[1] - channels[0], *c.kernel)
+                if not c.weight_joins:
+                    sums = sum_samples(_weight_sums(c, inputs, upstream, tile), each)
+                    target += sums.reshape(target.shape)
+                    continue
+                for request, sum_ in enumerate(target):
+                    own = slice(request * each, (request + 1) * each)
+                    sum_ += _joint_sums(c, inputs[own], upstream[own], tile).reshape(sum_.shape)
 
     cuts = [
         (batch, g, channels)
@@ -116,6 +118,26 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
         for channels in ranges(c.channels, blocks.channels)
     ]
     for_each(block, cuts, c.flops * x.shape[0])
+
+
+def _weight_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:
+    """Products of dy (n, g, O, *P) and the windows of x (n, g, C, *S): (n, g, O, C·K)."""
+    upstream = flat_tile(dy, tile)
+    columns = patches(c, x, tile, upstream.shape[3])
+    out = part(1, (*upstream.shape[:3], columns.shape[2]), dy.dtype)
+    return np.matmul(upstream, columns.swapaxes(2, 3), out=out)
+
+
+def _joint_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:
+    """`_weight_sums` with the sum over samples within one product: (g, O, C·K)."""
+    block = np.moveaxis(dy[within(slice(lo, hi) for lo, hi in tile)], 0, 2)
+    upstream = part(2, block.shape, dy.dtype)
+    upstream[...] = block
+    columns = part(0, (*x.shape[1:3], *c.kernel, *block.shape[2:]), x.dtype)
+    gather(x, c.axes, tile, c.mode, np.moveaxis(columns, 2 + len(tile), 0))
+    flat = columns.reshape(x.shape[1], x.shape[2] * c.taps, -1)
+    out = part(1, (*upstream.shape[:2], flat.shape[1]), dy.dtype)
+    return np.matmul(upstream.reshape(*out.shape[:2], -1), flat.swapaxes(1, 2), out=out)
 
 
 def slices(size: int, step: int) -> Iterator[slice]:

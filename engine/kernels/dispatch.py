@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels import direct
+from engine.kernels import banded, direct, winograd
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import within
 
 Array = NDArray[Any]
 
 
+FORWARD: Mapping[str, Callable[[Correlation, Array, Array, Array | None, Array], None]] = {
+    "direct": direct.forward,
+    "banded": banded.forward,
+    "winograd": winograd.forward,
+}
+
+
+@lru_cache(maxsize=4096)
+def _kernel(c: Correlation) -> str:
+    # In float32 Winograd is as exact as promised; who computes in float64 wants the digits.
+    chosen = c.wanted == "winograd" or (c.wanted != "direct" and c.itemsize == 4)
+    if chosen and winograd.suits(c) and (c.wanted == "winograd" or winograd.pays(c)):
+        return "winograd"
+    return "banded" if banded.suits(c) else "direct"
+
+
+def algorithm(c: Correlation) -> str:
+    """What `correlate` runs: winograd by name wherever it can be, and by itself where it pays."""
+    return "winograd" if _kernel(c) == "winograd" else "direct"
+
+
+def adjoint_algorithm(c: Correlation) -> str:
+    """What `correlate_input` runs."""
+    found = [algorithm(p.correlation) for p in c.phases or () if p.correlation is not None]
+    return "winograd" if "winograd" in found else "direct"
+
+
+def rearranged_bytes(c: Correlation) -> int:
+    """What a call holds of the weights in another form: turned for the adjoint, or transformed."""
+    weights = c.groups * c.outputs * c.channels * c.taps * c.itemsize
+    adjoint = adjoint_algorithm(c) == "winograd"
+    return weights + (winograd.filter_bytes(c) if adjoint or algorithm(c) == "winograd" else 0)
+
+
 def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
-    direct.forward(c, x, w, bias, y)
+    FORWARD[_kernel(c)](c, x, w, bias, y)
 
 
 def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
@@ -41,4 +76,5 @@ def correlate_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], d
 
     `rows` says how many consecutive samples belong to each request.
     """
-    direct.backward_weight(c, x, dy, rows, dw)
+    kernel = banded.backward_weight if banded.suits(c) else direct.backward_weight
+    kernel(c, x, dy, rows, dw)

@@ -25,7 +25,7 @@ from engine.convolution import (
 from engine.errors import InvalidValue, ShapeMismatch, fail
 from engine.geometry import Axis, strided_out
 from engine.kernels.correlation import Correlation
-from engine.kernels.dispatch import correlate, correlate_input, correlate_weight
+from engine.kernels.dispatch import algorithm, correlate, correlate_input, correlate_weight
 from engine.layouts import sample_tail
 from engine.operation import Tails, require_output
 from engine.options import Choice, option
@@ -80,9 +80,12 @@ class Conv(Convolution):
             outputs=reading.outer // config.groups,
             mode=config.padding_mode,
             itemsize=np.dtype(compute_dtype(dtype)).itemsize,
+            wanted=config.algorithm,
         )
         y = sample_tail(reading.outer, positions, reading.channels_last)
-        return self.planned(config, tails, dtype, reading, y, reading.outer, correlation)
+        return self.planned(
+            config, tails, dtype, reading, y, reading.outer, correlation, algorithm(correlation)
+        )
 
     @staticmethod
     def _axis(config: ConvConfig, sizes: Sequence[int], kernel: Sequence[int], axis: int) -> Axis:

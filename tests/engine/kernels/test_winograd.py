@@ -1,0 +1,110 @@
+"""Winograd's filtering against the plain sum: values, edges, layouts, bad numbers, and its error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine
+from engine.kernels.winograd import TAPS, transforms
+
+BY_NAME = {"algorithm": "winograd"}
+MARGIN = 6
+"""Errors above direct's that a shape may show; the promise is 8."""
+
+
+def numbers(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+@pytest.mark.parametrize("m", [2, 4])
+def test_the_transforms_filter(m: int) -> None:
+    output, filters, inputs = transforms(m)
+    g, d = numbers(1, TAPS), numbers(2, m + TAPS - 1)
+    got = output @ ((filters @ g) * (inputs @ d))
+    np.testing.assert_allclose(got, np.correlate(d, g, "valid"), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("padding", [0, 1, 2, [[3, 0], [0, 4]]])
+@pytest.mark.parametrize("size", [(3, 3), (4, 9), (7, 30), (13, 70)])
+def test_values_in_float64(size: tuple[int, int], padding: Any, layout: str) -> None:
+    x, w, b = numbers(1, 2, 5, *size), numbers(2, 4, 5, 3, 3), numbers(3, 4)
+    if layout == "NHWC":
+        x, w = np.moveaxis(x, 1, -1), w.transpose(2, 3, 1, 0)
+    config = {"padding": padding, "layout": layout}
+    given = {"x": x, "weight": w, "bias": b}
+    got = engine.forward("conv", config | BY_NAME, **given)["y"]
+    want = engine.forward("conv", config | {"algorithm": "direct"}, **given)["y"]
+    np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
+    dy = numbers(4, *want.shape)
+    got = engine.backward("conv", config | BY_NAME, ["dx"], **given, dy=dy)["dx"]
+    want = engine.backward("conv", config | {"algorithm": "direct"}, ["dx"], **given, dy=dy)["dx"]
+    np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
+
+
+def test_the_plan_says_what_runs() -> None:
+    def runs(algorithm: str, shape: tuple[int, ...], dtype: str = "float32", taps: int = 3) -> str:
+        shapes = {"x": shape, "weight": (64, shape[1], taps, taps)}
+        config = {"padding": 1, "algorithm": algorithm}
+        return engine.plan("conv", config, shapes, dtype).report()["algorithm"]
+
+    large, small = (1, 64, 28, 28), (1, 2, 5, 5)
+    assert runs("auto", large) == runs("fastest", large) == runs("winograd", small) == "winograd"
+    assert runs("auto", small) == runs("auto", large, "float64") == "direct"
+    assert runs("direct", large) == runs("winograd", large, taps=5) == "direct"
+    shapes = {"x": large, "weight": (64, 64, 3, 3)}
+    assert engine.plan("conv_transpose", {}, shapes).report()["algorithm"] == "winograd"
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 3e38])
+@pytest.mark.parametrize("where", ["x", "weight"])
+def test_bad_numbers_touch_only_what_reads_them(bad: float, where: str) -> None:
+    x, w = numbers(1, 2, 40, 30, 30).astype("f4"), numbers(2, 33, 40, 3, 3).astype("f4")
+    {"x": x, "weight": w}[where][1, 2, 1, 1] = bad
+    auto = engine.forward("conv", {"padding": 1}, x=x, weight=w)["y"]
+    direct = engine.forward("conv", {"padding": 1, "algorithm": "direct"}, x=x, weight=w)["y"]
+    finite = np.isfinite(direct)
+    np.testing.assert_array_equal(np.isfinite(auto), finite)
+    np.testing.assert_array_equal(auto[~finite], direct[~finite])
+    np.testing.assert_allclose(
+        auto[finite], direct[finite], rtol=1e-4, atol=1e-4 * 3e38 * (bad == 3e38) + 1e-4
+    )
+
+
+def test_no_samples() -> None:
+    x, w = np.zeros((0, 64, 28, 28), np.float32), np.ones((64, 64, 3, 3), np.float32)
+    assert engine.forward("conv", {}, x=x, weight=w)["y"].shape == (0, 64, 26, 26)
+
+
+@pytest.mark.parametrize("rows", [(1, 2), (3,), (2, 0, 1)])
+def test_the_same_bits_alone_and_in_a_batch_and_on_any_threads(rows: tuple[int, ...]) -> None:
+    x, w = numbers(1, 3, 64, 60, 60).astype("f4"), numbers(2, 64, 64, 3, 3).astype("f4")
+    whole = engine.forward("conv", {"padding": 1}, x=x, weight=w)["y"]
+    start = 0
+    for count in rows:
+        part = engine.forward("conv", {"padding": 1}, x=x[start : start + count], weight=w)["y"]
+        assert part.tobytes() == whole[start : start + count].tobytes()
+        start += count
+
+
+@pytest.mark.parametrize("kind", ["normal", "positive"])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("channels", "size"), [(32, 56), (64, 28), (128, 28), (256, 14), (512, 28)]
+)
+def test_error_against_direct(channels: int, size: int, seed: int, kind: str) -> None:
+    """The largest error is within the margin of the direct sum's, with room to the promise."""
+    rng = np.random.default_rng(seed)
+    draw = rng.standard_normal if kind == "normal" else rng.random
+    x = draw((1, channels, size, size)).astype(np.float32)
+    w = draw((32, channels, 3, 3)).astype(np.float32)
+    exact = engine.forward("conv", {"padding": 1}, x=x.astype("f8"), weight=w.astype("f8"))["y"]
+
+    def error(algorithm: str) -> float:
+        y = engine.forward("conv", {"padding": 1, "algorithm": algorithm}, x=x, weight=w)["y"]
+        return float(np.abs(y - exact).max())
+
+    assert error("winograd") <= MARGIN * error("direct")
