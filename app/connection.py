@@ -10,15 +10,16 @@ import asyncio
 import fcntl
 import sys
 import termios
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
 
+from httptools import HttpRequestParser
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from app.edge import ARRIVED, GONE, LINGER_S, new_request_id
+from app.edge import ARRIVED, GONE, LINGER_S, REST, new_request_id
 from app.errors import (
     HeadersTooLarge,
     MalformedRequest,
@@ -26,10 +27,10 @@ from app.errors import (
     ServiceError,
     TooManyConnections,
 )
+from app.incoming import Incoming
 from app.problems import Problem, problem
 from app.settings import Settings
 from app.telemetry import Telemetry
-
 
 LEAVING_CONNECTIONS = 64
 """Connections beyond the limit that are held for the moment in which their refusal is read."""
@@ -87,7 +88,8 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self._expect("headers")
         self._head = 0
-        self.scope |= {ARRIVED: self._arrived, GONE: self._gone}  # type: ignore[misc]
+        ours = {ARRIVED: self._arrived, GONE: self._gone, REST: self.rest}
+        self.scope |= ours  # type: ignore[typeddict-item]
 
     def on_url(self, url: bytes) -> None:
         """A part of the request's address."""
@@ -119,6 +121,15 @@ class Connection(HttpToolsProtocol):
         if not self.pipeline:
             # A transport that is not read from does not tell when the client leaves.
             self.flow.resume_reading()
+
+    async def rest(self, first: bytes, size: int, count: Callable[[int], None]) -> memoryview:
+        """Receive the rest of the body that is under way; see `Incoming`."""
+        return await Incoming(self, first, size, count).whole()
+
+    def body_received(self) -> None:
+        """Go on behind a body that the parser has not seen, with a parser that does not miss it."""
+        self.parser = HttpRequestParser(self)
+        self.on_message_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are not ours
         """Refuse what is not HTTP, or what `_count` stopped."""

@@ -28,6 +28,9 @@ RECORD = "convoke.record"
 GONE = "convoke.gone"
 """Key, in a scope, of a future that is done once the client has left, where the connection knows."""
 
+REST = "convoke.rest"
+"""Key, in a scope, of a function that receives the rest of a body in place, see `Incoming`."""
+
 ARRIVED = "convoke.arrived"
 """Key, in a scope, of the arrival of the request's first byte, where the connection noted it."""
 

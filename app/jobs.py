@@ -49,7 +49,7 @@ class Job:
     tensors: Mapping[str, NDArray[Any]]
     deadline: float | None
     client: str
-    encode: Callable[[Answer], bytes | bytearray]
+    encode: Callable[[Answer], bytes | memoryview]
     name: str = ""
 
 
@@ -57,7 +57,7 @@ class Job:
 class Done:
     """An encoded answer, the seconds that each stage took, and the company it was computed in."""
 
-    body: bytes | bytearray
+    body: bytes | memoryview
     queue_s: float
     compute_s: float
     encode_s: float

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-from starlette.types import Receive
+from starlette.types import Receive, Scope
 
-from app.edge import ClientGone
+from app.edge import RECORD, REST, ClientGone
 from app.errors import BodyTooLarge, DeadlineExceeded, QueueFull
 from app.record import Record
+
+Body = bytes | bytearray | memoryview
+
+IN_PLACE_BYTES = 256 << 10
+"""A body of so many that is not there at once is received in place, where the server can do that."""
 
 RETRY_S = 1.0
 """When to come back if the bodies held fill the memory set aside for them."""
@@ -26,8 +31,13 @@ class Intake:
         self.held = 0
 
     async def read(
-        self, receive: Receive, record: Record, limit: int, setting: str, deadline: float | None
-    ) -> bytes | bytearray:
+        self,
+        scope: Scope,
+        receive: Receive,
+        limit: int,
+        setting: str,
+        deadline: float | None,
+    ) -> Body:
         """Read the body; its bytes stay counted in `held` until they are released.
 
         Args:
@@ -42,12 +52,13 @@ class Intake:
             DeadlineExceeded: the deadline passed before the body was whole.
             ClientGone: the client left.
         """
+        record: Record = scope[RECORD]
         announced = record.headers.get(b"content-length")
         if announced is not None and int(announced) > limit:
             raise _too_large(limit, setting, int(announced))
         try:
             async with asyncio.timeout_at(deadline) if deadline is not None else _unhurried:
-                return await self._read(receive, record, limit, setting)
+                return await self._read(scope, receive, limit, setting)
         except TimeoutError:
             raise DeadlineExceeded("The deadline passed before the body was received.") from None
 
@@ -59,10 +70,19 @@ class Intake:
         """Give back what a body held."""
         self.held -= size
 
-    async def _read(
-        self, receive: Receive, record: Record, limit: int, setting: str
-    ) -> bytes | bytearray:
-        whole: bytes | bytearray = b""
+    async def _read(self, scope: Scope, receive: Receive, limit: int, setting: str) -> Body:
+        record: Record = scope[RECORD]
+
+        def count(size: int) -> None:
+            record.bytes_in += size
+            self.held += size
+            if record.bytes_in > limit:
+                raise _too_large(limit, setting, record.bytes_in)
+            if self.held > self._capacity:
+                raise QueueFull("Too many bodies are held already.", retry_after=RETRY_S)
+
+        size = int(record.headers.get(b"content-length", b"0"))
+        whole: Body = b""
         more = True
         while more:
             message = await receive()
@@ -70,13 +90,11 @@ class Intake:
                 raise ClientGone
             piece: bytes = message.get("body", b"")
             record.unread = more = message.get("more_body", False)
-            record.bytes_in += len(piece)
-            self.held += len(piece)
-            if record.bytes_in > limit:
-                raise _too_large(limit, setting, record.bytes_in)
-            if self.held > self._capacity:
-                raise QueueFull("Too many bodies are held already.", retry_after=RETRY_S)
-            if whole:
+            count(len(piece))
+            if not whole and more and size >= IN_PLACE_BYTES and REST in scope:
+                whole = await scope[REST](piece, size, count)
+                record.unread = more = False
+            elif whole:
                 whole = whole if isinstance(whole, bytearray) else bytearray(whole)
                 whole += piece
             else:

@@ -30,7 +30,7 @@ from app.errors import (
 from app.lifecycle import Lifecycle
 from app.quotas import QuotaLimits, Quotas
 from app.record import Record
-from app.routes.body import Intake
+from app.routes.body import Body, Intake
 from app.routes.departure import unless_gone
 from app.settings import Settings
 from app.wire import DecodeLimits, Exchange, decode, decode_plan, encode, encode_map, negotiate
@@ -38,7 +38,7 @@ from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, 
 
 ACTIONS = ("forward", "backward", "plan")
 
-_DEADLINE = re.compile(rb"[0-9]{1,15}")
+_DEADLINE = re.compile(rb"[0-9]{1,100}")
 
 
 class Compute:
@@ -97,9 +97,9 @@ class Compute:
     ) -> None:
         """Serve a request that is let in."""
         record: Record = scope[RECORD]
-        answer: bytes | bytearray = b""
+        answer: bytes | memoryview = b""
         try:
-            body = await self._read(receive, record, exchange, deadline)
+            body = await self._read(scope, receive, exchange, deadline)
             if record.action == "plan":
                 answer = self._plan(body, record, exchange)
             else:
@@ -143,14 +143,14 @@ class Compute:
         return record.started + min(milliseconds, self._settings.max_deadline_ms) / 1e3
 
     async def _read(
-        self, receive: Receive, record: Record, exchange: Exchange, deadline: float | None
-    ) -> bytes | bytearray:
+        self, scope: Scope, receive: Receive, exchange: Exchange, deadline: float | None
+    ) -> Body:
         limit, setting = self._settings.max_body_bytes, "max_body_bytes"
         if exchange.request == "json" and self._settings.max_json_bytes < limit:
             limit, setting = self._settings.max_json_bytes, "max_json_bytes"
-        return await self._intake.read(receive, record, limit, setting, deadline)
+        return await self._intake.read(scope, receive, limit, setting, deadline)
 
-    def _plan(self, body: bytes | bytearray, record: Record, exchange: Exchange) -> bytes:
+    def _plan(self, body: Body, record: Record, exchange: Exchange) -> bytes:
         """Answer the action `plan`, here and at once: it is a matter of a few integers."""
         started = perf_counter()
         request = decode_plan(body, exchange, self._decode_limits)
@@ -168,7 +168,7 @@ class Compute:
 
     def _job(
         self,
-        body: bytes | bytearray,
+        body: Body,
         record: Record,
         exchange: Exchange,
         deadline: float | None,
@@ -215,7 +215,7 @@ class Compute:
 
     async def _compute(
         self, job: Job, record: Record, scope: Scope, receive: Receive
-    ) -> bytes | bytearray:
+    ) -> bytes | memoryview:
         done = await unless_gone(self._dispatcher.submit(job), scope, receive)
         record.stages["queue"] = done.queue_s
         record.stages["compute"] = done.compute_s
@@ -254,7 +254,7 @@ def _refuse_extra(names: Sequence[str], expected: str) -> None:
         )
 
 
-def _encode(call: engine.Call, exchange: Exchange, answer: Answer) -> bytes | bytearray:
+def _encode(call: engine.Call, exchange: Exchange, answer: Answer) -> bytes | memoryview:
     batch = {"requests": answer.requests, "rows": answer.rows}
     return encode(answer.tensors, {**call.info(), "batch": batch}, exchange)
 
@@ -264,7 +264,7 @@ def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
-async def _send(send: Send, record: Record, media_type: str, body: bytes | bytearray) -> None:
+async def _send(send: Send, record: Record, media_type: str, body: bytes | memoryview) -> None:
     headers = [
         (b"content-type", media_type.encode()),
         (b"content-length", str(len(body)).encode()),

@@ -84,7 +84,9 @@ def decode(body: Body, exchange: Exchange, limits: DecodeLimits) -> Request:
     config, wants = _config(given, limits), given.pop("wants", None)
     check_plain(wants, ("wants",), limits)
     read = _READERS[exchange.request].tensor
-    tensors = {name: read(given.pop(name), name, limits) for name in TENSORS if name in given}
+    values = {name: given.pop(name) for name in TENSORS if name in given}
+    # Null is the same as none, as it is for config and wants.
+    tensors = {n: read(value, n, limits) for n, value in values.items() if value is not None}
     return Request(config, tensors, wants, tuple(given))
 
 

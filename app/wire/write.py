@@ -20,7 +20,7 @@ from app.wire.elements import Array
 from app.wire.negotiation import Exchange, Tensors
 
 Piece = bytes | memoryview
-Body = bytes | bytearray
+Body = bytes | memoryview
 
 LARGE_BYTES: Final = 1 << 20
 """From so many on, a body's copy would keep other threads waiting."""
@@ -41,12 +41,11 @@ def _joined(pieces: list[Piece]) -> Body:
     total = sum(map(len, pieces))
     if total < LARGE_BYTES:
         return b"".join(pieces)
-    body = bytearray(total)
-    rest = np.frombuffer(body, np.uint8)
+    body = rest = np.empty(total, np.uint8)
     for piece in filter(len, pieces):
         np.copyto(rest[: len(piece)], np.frombuffer(piece, np.uint8))
         rest = rest[len(piece) :]
-    return body
+    return body.data
 
 
 def encode_map(plain: Mapping[str, object], exchange: Exchange) -> bytes:

@@ -1,0 +1,137 @@
+"""The rest of a large body, received from the socket into the place where it stays.
+
+uvicorn's way copies a body four times before the application has it: out of the transport's buffer,
+out of the parser, into the cycle, and to whoever reads it. Where the length is known there is
+nothing to parse, so the transport is handed the body's own memory instead, and the parser back when
+it is full.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from app.edge import ClientGone
+
+SLICE_BYTES = 1 << 20
+"""At most so much is received before other connections have their turn."""
+
+SINK_BYTES = 64 << 10
+"""Size of the place for what nobody wants any more."""
+
+
+def fresh(size: int) -> memoryview:
+    """Memory that nobody has touched: pages are taken as bytes come, without the interpreter's lock."""
+    return np.empty(size, np.uint8).data
+
+
+class Owner(Protocol):
+    """The connection, as far as it matters here."""
+
+    flow: Any
+    transport: Any
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The transport is closed."""
+
+    def eof_received(self) -> bool | None:
+        """The client sends nothing more."""
+
+    def pause_writing(self) -> None:
+        """The client does not take what is sent."""
+
+    def resume_writing(self) -> None:
+        """It does again."""
+
+    def body_received(self) -> None:
+        """Take the transport back; the body is whole."""
+
+
+class Incoming(asyncio.BufferedProtocol):
+    """Takes an owner's transport until the body is whole.
+
+    Args:
+        first: what has arrived of the body. size: of all of it.
+        count: told of each further number of bytes; may raise, which ends `whole` and has the rest
+            received and thrown away.
+    """
+
+    def __init__(self, owner: Owner, first: bytes, size: int, count: Callable[[int], None]) -> None:
+        self._owner = owner
+        self._count = count
+        self._left = size - len(first)
+        self._body: memoryview | None = fresh(size)
+        self._body[: len(first)] = first
+        self._place = self._body[len(first) :]
+        self._whole: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
+        self._hand_over(self)
+
+    async def whole(self) -> memoryview:
+        """The body.
+
+        Raises:
+            ClientGone: the client left before; or what `count` raised.
+        """
+        try:
+            return await self._whole
+        finally:
+            if self._left:
+                self._forget()
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the memory is there
+        """Where the next bytes go."""
+        return self._place[: min(SLICE_BYTES, self._left)]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So many bytes have come."""
+        self._left -= nbytes
+        if self._body is not None:
+            self._place = self._place[nbytes:]
+            try:
+                self._count(nbytes)
+            except Exception as error:  # noqa: BLE001 - it is the reader's
+                self._end(error)
+        if not self._left:
+            self._hand_over(self._owner)
+            if self._body is not None and not self._whole.done():
+                self._whole.set_result(self._body)
+            self._owner.body_received()
+        elif nbytes == SLICE_BYTES:
+            self._owner.flow.pause_reading()
+            asyncio.get_running_loop().call_soon(self._owner.flow.resume_reading)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has gone."""
+        self._end(ClientGone())
+        self._owner.connection_lost(exc)
+
+    def eof_received(self) -> bool | None:
+        """The client sends no more; there is no whole body to come."""
+        return self._owner.eof_received()
+
+    def pause_writing(self) -> None:
+        """The client does not take what is sent."""
+        self._owner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        self._owner.resume_writing()
+
+    def _hand_over(self, protocol: object) -> None:
+        """Let another protocol read; a transport asks for it when it starts to read."""
+        self._owner.flow.pause_reading()
+        self._owner.transport.set_protocol(protocol)
+        self._owner.flow.resume_reading()
+
+    def _end(self, error: Exception) -> None:
+        if not self._whole.done():
+            self._whole.set_exception(error)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nobody wants the body any more."""
+        self._body = None
+        self._place = fresh(SINK_BYTES)

@@ -1,0 +1,144 @@
+"""Large bodies, received in place: whole whatever their pieces, and without harm to what follows."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgpack
+import numpy as np
+import pytest
+
+from app.incoming import SLICE_BYTES
+from app.routes.body import IN_PLACE_BYTES
+from tests.serving import Running, serving
+
+X = np.arange(3 * SLICE_BYTES // 4, dtype=np.float32).reshape(1, 3, -1)
+SMALL = np.ones((1, 1, 4), np.float32)
+
+
+def message(x: np.ndarray, *headers: str) -> tuple[bytes, bytes]:
+    """The head and the body of a request for the sums of neighbours."""
+    tensor = {"dtype": "float32", "shape": x.shape, "data": x.tobytes()}
+    body = msgpack.packb({"config": {"kernel": 2}, "x": tensor})
+    lines = ["POST /v1/max_pool/forward HTTP/1.1", "Host: here", f"Content-Length: {len(body)}"]
+    lines += ["Content-Type: application/vnd.msgpack", *headers, "", ""]
+    return "\r\n".join(lines).encode(), body
+
+
+def read(reader: socket.SocketIO) -> tuple[int, bytes]:
+    """Status and body of one answer."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        byte = reader.read(1)
+        assert byte, "the server hung up"
+        head += byte
+    found = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+    assert found is not None
+    left, body = int(found[1]), b""
+    while left:
+        piece = reader.read(left)
+        assert piece, "the server hung up"
+        body, left = body + piece, left - len(piece)
+    return int(head[9:12]), body
+
+
+def is_right(body: bytes, x: np.ndarray) -> bool:
+    y = msgpack.unpackb(body)["y"]
+    whole = x[..., : x.shape[-1] // 2 * 2]
+    return bool(y["data"] == whole.reshape(*x.shape[:2], -1, 2).max(-1).tobytes())
+
+
+@contextmanager
+def connected(running: Running) -> Iterator[tuple[socket.socket, socket.SocketIO]]:
+    host, port = running.url.removeprefix("http://").split(":")
+    with (
+        socket.create_connection((host, int(port)), timeout=20) as connection,
+        connection.makefile("rb", buffering=0) as reader,
+    ):
+        yield connection, reader
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    environ = {"CONVOKE_MAX_HELD_BYTES": "16MiB", "CONVOKE_BATCHING": "false"}
+    log = tmp_path_factory.mktemp("incoming") / "log"
+    command = (sys.executable, "-m", "app")
+    with serving(command, "--workers", "0", environ=environ, log=log) as running:
+        yield running
+
+
+def held(running: Running) -> float:
+    """Bytes of bodies that the server holds, from its metrics."""
+    with connected(running) as (connection, reader):
+        connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
+        _, body = read(reader)
+    found = re.search(rb"^convoke_held_bytes (\S+)$", body, re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+@pytest.mark.parametrize("step", [1000, 65536, IN_PLACE_BYTES, SLICE_BYTES, 1 << 30])
+def test_a_body_is_whole_whatever_its_pieces(service: Running, step: int) -> None:
+    head, body = message(X)
+    with connected(service) as (connection, reader):
+        for _ in range(2):
+            connection.sendall(head)
+            for start in range(0, len(body), step):
+                connection.sendall(body[start : start + step])
+            status, answer = read(reader)
+            assert status == 200
+            assert is_right(answer, X)
+
+
+def test_what_follows_a_large_body_at_once_is_a_request_of_its_own(service: Running) -> None:
+    large, small = message(X), message(SMALL)
+    with connected(service) as (connection, reader):
+        connection.sendall(b"".join((*large, *small, *large, *small)))
+        for x in (X, SMALL, X, SMALL):
+            status, answer = read(reader)
+            assert status == 200
+            assert is_right(answer, x)
+
+
+def test_a_deadline_in_the_middle_of_a_body_leaves_the_connection_in_order(
+    service: Running,
+) -> None:
+    x = X[:, :1]
+    head, body = message(x, "X-Deadline-Ms: 200")
+    with connected(service) as (connection, reader):
+        connection.sendall(head + body[: IN_PLACE_BYTES * 3 // 2])
+        status, _ = read(reader)
+        assert status == 504
+        connection.sendall(body[IN_PLACE_BYTES * 3 // 2 :])
+        connection.sendall(b"".join(message(SMALL)))
+        status, answer = read(reader)
+        assert status == 200
+        assert is_right(answer, SMALL)
+    assert held(service) == 0
+
+
+def test_bodies_beyond_what_may_be_held_are_refused_and_forgotten(service: Running) -> None:
+    x = np.zeros((1, 1, (16 << 20) // 4 + 1), np.float32)
+    head, body = message(x)
+    with connected(service) as (connection, reader):
+        connection.sendall(head + body)
+        status, answer = read(reader)
+        assert status == 503
+        assert b"held" in answer
+        connection.sendall(b"".join(message(SMALL)))
+        assert read(reader)[0] == 200
+    assert held(service) == 0
+
+
+def test_a_client_that_leaves_in_the_middle_is_forgotten(service: Running) -> None:
+    head, body = message(X)
+    with connected(service) as (connection, _):
+        connection.sendall(head + body[: len(body) // 2])
+    end = time.monotonic() + 10
+    while held(service):
+        assert time.monotonic() < end
