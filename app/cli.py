@@ -62,3 +62,7 @@ def _serve(options: dict[str, str | None]) -> int:
     except server.CannotListen as error:
         print(f"convoke: {error}", file=sys.stderr)
         return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -103,3 +103,25 @@ def test_where_tensors_lie_in_memory_changes_no_bit(layer: Layer) -> None:
             elsewhere = {name: moved(a) for name, a in request.items()}
             got = single(layer.operation, layer.config, **elsewhere)
             assert_same_bytes(got, want, f"{action} of {layer}")
+
+
+@pytest.mark.parametrize("config", [{"name": "silu"}, {"name": "softplus"}, {"name": "gelu"}])
+@pytest.mark.parametrize("action", ["forward", "backward"])
+def test_a_nan_has_the_same_bits_wherever_it_stands(config: dict[str, str], action: str) -> None:
+    x = np.zeros((7, 1, 5), np.float32)
+    x.view(np.uint32)[:, 0, 2] = 0x7FC00000 + 0x80000000 * (np.arange(7) % 2) + np.arange(7)
+    tensors = {"x": x} if action == "forward" else {"x": x, "dy": np.ones_like(x)}
+    run = engine.forward if action == "forward" else engine.backward
+    whole = next(iter(run("activation", config, **tensors).values()))
+    bits = {int(value) for value in whole.view(np.uint32)[np.isnan(whole)]}
+    assert np.isnan(whole).any()
+    assert len(bits) == 1
+    for row in range(7):
+        alone = next(
+            iter(
+                run(
+                    "activation", config, **{k: v[row : row + 1] for k, v in tensors.items()}
+                ).values()
+            )
+        )
+        assert alone.tobytes() == whole[row : row + 1].tobytes()
