@@ -10,12 +10,13 @@ import asyncio
 import fcntl
 import sys
 import termios
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from time import monotonic
 from typing import Any
 
 from httptools import HttpRequestParser
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
@@ -34,6 +35,23 @@ from app.telemetry import Telemetry
 
 LEAVING_CONNECTIONS = 64
 """Connections beyond the limit that are held for the moment in which their refusal is read."""
+
+
+class _Flow(FlowControl):
+    """Reads nothing more while requests wait that were read already.
+
+    Whoever waits for a body has reading resumed, whose body may long be whole; a client that sends
+    request after request would have all of them taken in.
+    """
+
+    def __init__(self, transport: asyncio.Transport, pipeline: Sized) -> None:
+        super().__init__(transport)
+        self._pipeline = pipeline
+
+    def resume_reading(self) -> None:
+        """Read on, unless requests wait."""
+        if not self._pipeline:
+            super().resume_reading()
 
 
 class Connection(HttpToolsProtocol):
@@ -62,6 +80,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Refuse one connection too many."""
         super().connection_made(transport)
+        self.flow = _Flow(transport, self.pipeline)
         self._gone: asyncio.Future[None] = self.loop.create_future()
         self._expect("headers")
         if len(self.connections) > self.settings.max_connections:
