@@ -158,7 +158,8 @@ def suits(c: Correlation) -> bool:
 def pays(c: Correlation) -> bool:
     """True where a few samples gain more by it than transforming the filters takes.
 
-    The bounds are where `python -m benchmarks.kernels` sees both ways take the same time.
+    The bounds are about where both ways took the same time over maps of 7 to 224 rows and 16 to 512
+    channels; `python -m benchmarks.kernels` compares `auto` with `direct` case by case.
     """
     rows, columns = winograd(c).tiles
     enough = min(c.channels, c.outputs) >= LEAST_CHANNELS and rows * columns >= LEAST_TILES
