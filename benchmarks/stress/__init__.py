@@ -1,0 +1,1 @@
+"""Faults, hostile clients and long runs: what `make chaos`, `make soak` and the tests of faults share."""

@@ -1,0 +1,142 @@
+"""A service under test: its processes, what they hold, and what is done to them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.load.servers import Server, serving
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the processes of a service hold.
+
+    Attributes:
+        memory: bytes, shared ones counted once. processes, threads, files: how many.
+        mappings: of memory that server and workers share.
+        rss: bytes of the server process alone.
+    """
+
+    memory: int
+    processes: int
+    threads: int
+    files: int
+    mappings: int
+    rss: int
+
+
+class Service:
+    """A running service whose processes can be looked at and harmed."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.port = server.port
+        self.pid = server.process.pid
+
+    @property
+    def workers(self) -> list[int]:
+        """The workers' process ids; those that have ended and are not yet reaped are none."""
+        listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        return [pid for pid in map(int, listed) if _state(pid) not in ("Z", "X", "")]
+
+    def log(self) -> str:
+        """What it has written to its log so far."""
+        return Path(f"/proc/{os.getpid()}/fd/{self._server.log.fileno()}").read_text()
+
+    def held(self) -> Held:
+        """What it holds now."""
+        pids = [self.pid, *self.workers]
+        return Held(
+            memory=self._server.memory(),
+            processes=len(pids),
+            threads=sum(_count(f"/proc/{pid}/task") for pid in pids),
+            files=sum(_count(f"/proc/{pid}/fd") for pid in pids),
+            mappings=sum(_read(f"/proc/{pid}/maps").count("memfd:convoke") for pid in pids),
+            rss=rss(self.pid),
+        )
+
+    def kill(self) -> list[int]:
+        """Kill the server outright; returns the workers that it had."""
+        workers = self.workers
+        self._server.process.kill()
+        self._server.process.wait()
+        return workers
+
+    def terminate(self) -> int:
+        """Ask it to end, and wait; returns the exit status."""
+        self._server.process.terminate()
+        return self._server.process.wait(60)
+
+
+@contextlib.contextmanager
+def running(*options: str, **settings: str) -> Iterator[Service]:
+    """A service with the settings given, on a free port unless one is among them."""
+    port = [] if "port" in settings else ["--port", "0"]
+    environment = {f"CONVOKE_{name.upper()}": value for name, value in settings.items()}
+    with serving("convoke", ["app", *port, *options], environment) as server:
+        yield Service(server)
+
+
+def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Send a process a signal, if it still runs."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def starve(pid: int, spare: int = 0) -> None:
+    """Let a process have no more address space than it has now, and `spare` bytes."""
+    size = int((_read(f"/proc/{pid}/statm") or "0").split()[0]) * resource.getpagesize()
+    if size:
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_AS, (size + spare, size + spare))
+
+
+def until(true: Callable[[], object], seconds: float = 20.0) -> float:
+    """Wait for something that another process does; returns how long it took.
+
+    Raises:
+        TimeoutError: it did not happen in time.
+    """
+    started = time.monotonic()
+    while not true():
+        if time.monotonic() - started > seconds:
+            raise TimeoutError(f"it did not happen within {seconds} s")
+        time.sleep(0.005)
+    return time.monotonic() - started
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    return _state(pid) not in ("Z", "X", "")
+
+
+def rss(pid: int) -> int:
+    """Bytes of a process that are in memory."""
+    fields = _read(f"/proc/{pid}/statm").split()
+    return int(fields[1]) * resource.getpagesize() if fields else 0
+
+
+def _state(pid: int) -> str:
+    stat = _read(f"/proc/{pid}/stat")
+    return stat.rpartition(")")[2].split()[0] if stat else ""
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def _count(path: str) -> int:
+    try:
+        return sum(1 for _ in Path(path).iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return 0

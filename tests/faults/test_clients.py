@@ -1,0 +1,306 @@
+"""Clients that leave, dawdle, never listen or all talk at once cost little and disturb nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable
+
+import numpy as np
+import pytest
+
+from benchmarks.stress.client import Hung, Reply, Wire, ask, request, wire
+from benchmarks.stress.crowd import Account, Crowd
+from benchmarks.stress.service import Service, until
+from benchmarks.stress.traffic import large, packed, recorded
+
+MANY = 40
+MiB = 1 << 20
+
+
+def metric(service: Service, series: str) -> float:
+    text = asyncio.run(ask(service.port, "/metrics", method="GET")).body.decode()
+    found = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def at_rest(service: Service) -> bool:
+    """Whether nothing is held for anybody."""
+    series = ("convoke_held_bytes", "convoke_requests_in_flight", "convoke_queue_requests")
+    return not any(metric(service, each) for each in series)
+
+
+def answers_right(service: Service) -> None:
+    given = recorded()[0]
+    assert given.fits(asyncio.run(ask(service.port, given.path, given.body, given.headers)))
+
+
+def warm(service: Service) -> None:
+    """Have every worker map all that it ever does, so that what comes later is seen."""
+    assert asyncio.run(Crowd(service.port, recorded()).ask(16, 160)).only_right()
+
+
+# ---- leaving
+
+
+GIVEN = recorded()[0]
+WHOLE = request(GIVEN.path, GIVEN.body, GIVEN.headers)
+HEAD = WHOLE[: WHOLE.index(b"\r\n\r\n") + 4]
+
+STAGES = {
+    "connected": b"",
+    "in the request line": WHOLE[:8],
+    "in the headers": HEAD[:-10],
+    "before the body": HEAD,
+    "in the body": WHOLE[: len(HEAD) + len(GIVEN.body) // 2],
+    "before the answer": WHOLE,
+    "while it is computed": request("/v1/conv/forward", large(3.0)),
+    "with more on the way": WHOLE * 3,
+}
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closing", "resetting"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_client_that_leaves_is_forgotten(impatient: Service, stage: str, reset: bool) -> None:
+    warm(impatient)
+    before = impatient.held()
+
+    async def leave() -> None:
+        async with wire(impatient.port) as connection:
+            await connection.say(STAGES[stage])
+            if reset:
+                connection.abort()
+
+    async def all_leave() -> None:
+        await asyncio.gather(*(leave() for _ in range(8 if "computed" in stage else MANY)))
+
+    asyncio.run(all_leave())
+    until(lambda: at_rest(impatient))
+    until(lambda: impatient.held().files <= before.files + 1)
+    answers_right(impatient)
+    assert impatient.held().processes == before.processes
+
+
+# ---- dawdling
+
+
+async def drip(connection: Wire, data: bytes, pause: float) -> None:
+    """Send byte by byte, until the other side has had enough."""
+    try:
+        for index in range(len(data)):
+            await connection.say(data[index : index + 1])
+            await asyncio.sleep(pause)
+    except ConnectionError:
+        return
+
+
+async def dawdle(service: Service, first: bytes, rest: bytes) -> tuple[Reply, float]:
+    """Send the rest of a request slowly; what it is answered with, and when."""
+    async with wire(service.port) as connection:
+        started = time.monotonic()
+        await connection.say(first)
+        slowly = asyncio.create_task(drip(connection, rest, 0.1))
+        try:
+            return await connection.reply(), time.monotonic() - started
+        finally:
+            slowly.cancel()
+
+
+CHUNKED = HEAD.replace(
+    b"Content-Length: " + str(len(GIVEN.body)).encode(), b"Transfer-Encoding: chunked"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "rest", "limit_s"),
+    [
+        (b"", WHOLE, 1.0),
+        (HEAD[:-2], b"X-A: b\r\n" * 100, 1.0),
+        (HEAD, GIVEN.body, 2.0),
+        (WHOLE[:-300], WHOLE[-300:], 2.0),
+        (CHUNKED, b"1\r\n\x80\r\n" * 1000, 2.0),
+        (CHUNKED + b"1;", b"a" * 1000, 2.0),
+    ],
+    ids=["request line", "headers", "body", "end of the body", "chunks", "a chunk's size"],
+)  # fmt: skip
+def test_who_sends_byte_by_byte_is_given_up(
+    impatient: Service, first: bytes, rest: bytes, limit_s: float
+) -> None:
+    async def scenario() -> list[tuple[Reply, float]]:
+        return await asyncio.gather(*(dawdle(impatient, first, rest) for _ in range(MANY)))
+
+    for reply, seconds in asyncio.run(scenario()):
+        assert (reply.status, reply.slug) == (408, "request-timeout")
+        assert limit_s <= seconds < limit_s + 2.5
+    until(lambda: at_rest(impatient))
+
+
+def test_those_who_dawdle_disturb_nobody(impatient: Service) -> None:
+    async def scenario() -> Account:
+        slow = [asyncio.create_task(dawdle(impatient, HEAD, GIVEN.body)) for _ in range(200)]
+        account = await Crowd(impatient.port, recorded()).ask(8, 200)
+        await asyncio.gather(*slow)
+        return account
+
+    account = asyncio.run(scenario())
+    assert account.only_right(), account
+    assert account.slowest < 2.0
+
+
+def test_an_idle_connection_is_closed_in_time(impatient: Service) -> None:
+    async def scenario() -> float:
+        async with wire(impatient.port) as connection:
+            reply = await connection.ask(GIVEN.path, GIVEN.body, GIVEN.headers)
+            assert reply.status == 200
+            started = time.monotonic()
+            assert await connection.ended() == b""
+            return time.monotonic() - started
+
+    assert 1.5 < asyncio.run(scenario()) < 4.0
+
+
+# ---- not listening
+
+
+def test_who_never_reads_the_answer_is_given_up(impatient: Service) -> None:
+    x = np.ones((1, 1, 1, 1), np.float32)
+    body = packed({"padding": 700}, x=x, weight=x)  # 8 MB of answer
+    answers_right(impatient)
+    before = impatient.held()
+
+    async def scenario() -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(12):
+                group.create_task(deaf())
+
+    async def deaf() -> None:
+        async with wire(impatient.port, receive_buffer=4096) as connection:
+            await connection.say(request("/v1/conv/forward", body))
+            await asyncio.sleep(4.5)  # and nothing is read, for longer than is allowed
+            assert len(await connection.ended()) < 8_000_000
+
+    asyncio.run(scenario())
+    until(lambda: at_rest(impatient))
+    assert metric(impatient, 'convoke_rejects_total{reason="answer-not-taken"}') == 12
+    answers_right(impatient)
+    assert impatient.held().memory - before.memory < 150 * MiB
+
+
+def test_who_asks_on_without_reading_is_not_read_either(impatient: Service) -> None:
+    before = impatient.held()
+
+    async def scenario() -> int:
+        said = 0
+        async with wire(impatient.port, receive_buffer=4096) as connection:
+            try:
+                async with asyncio.timeout(8):
+                    while True:
+                        await connection.say(WHOLE * 20)
+                        said += 20 * len(WHOLE)
+            except (ConnectionError, TimeoutError):
+                return said
+
+    said = asyncio.run(scenario())
+    assert said < 32 * MiB, "it was taken in without bound"
+    until(lambda: at_rest(impatient))
+    assert impatient.held().rss - before.rss < 32 * MiB
+
+
+# ---- all at once
+
+
+def test_pipelined_requests_are_answered_in_order(impatient: Service) -> None:
+    given = recorded(("msgpack",))[:20]
+    bad = request("/v1/conv/nothing")
+
+    async def scenario() -> list[Reply]:
+        async with wire(impatient.port) as connection:
+            whole = [request(each.path, each.body, each.headers) + bad for each in given]
+            sending = asyncio.create_task(connection.say(b"".join(whole)))
+            replies = [await connection.reply() for _ in range(2 * len(given))]
+            await sending
+            return replies
+
+    replies = asyncio.run(scenario())
+    assert all(each.fits(reply) for each, reply in zip(given, replies[::2], strict=True))
+    assert {reply.status for reply in replies[1::2]} == {404}
+
+
+def test_requests_of_one_id_are_two_requests(impatient: Service) -> None:
+    given = recorded(("msgpack",))[:16]
+
+    async def one(which: int) -> Reply:
+        each = given[which]
+        headers = each.headers | {"X-Request-Id": "twin"}
+        return await ask(impatient.port, each.path, each.body, headers)
+
+    async def scenario() -> list[Reply]:
+        return await asyncio.gather(*(one(which) for which in range(len(given))))
+
+    replies = asyncio.run(scenario())
+    assert all(each.fits(reply) for each, reply in zip(given, replies, strict=True))
+    assert {reply.headers["x-request-id"] for reply in replies} == {"twin"}
+
+
+# ---- without end
+
+
+async def chunks(connection: Wire) -> None:
+    while True:
+        await connection.say(b"10000\r\n" + b"\x80" * 0x10000 + b"\r\n")
+
+
+async def trailers(connection: Wire) -> None:
+    await connection.say(b"1\r\n\x80\r\n0\r\n")
+    while True:
+        await connection.say(b"X-A: b\r\n" * 1000)
+
+
+async def extension(connection: Wire) -> None:
+    await connection.say(b"1;")
+    while True:
+        await connection.say(b"a" * 0x10000)
+
+
+@pytest.mark.parametrize(
+    ("endless", "statuses"),
+    [(chunks, {413}), (trailers, {400, 431}), (extension, {400, 431})],
+    ids=["chunks", "trailers", "extension"],
+)
+def test_what_never_ends_is_cut(
+    impatient: Service, endless: Callable[[Wire], Awaitable[None]], statuses: set[int]
+) -> None:
+    before = impatient.held()
+
+    async def scenario() -> Reply:
+        async with wire(impatient.port) as connection:
+            await connection.say(CHUNKED)
+            sending = asyncio.ensure_future(endless(connection))
+            try:
+                return await connection.reply()
+            finally:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+
+    for _ in range(4):
+        try:
+            assert asyncio.run(asyncio.wait_for(scenario(), 20)).status in statuses
+        except Hung:
+            pytest.fail("it was cut without a word")
+    until(lambda: at_rest(impatient))
+    assert impatient.held().rss - before.rss < 64 * MiB
+
+
+def test_a_body_in_chunks_of_a_byte_is_read_in_time(impatient: Service) -> None:
+    body = GIVEN.body + b""
+    small = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+
+    async def scenario() -> Reply:
+        async with wire(impatient.port) as connection:
+            await connection.say(CHUNKED + small)
+            return await connection.reply()
+
+    started = time.monotonic()
+    assert GIVEN.fits(asyncio.run(scenario()))
+    assert time.monotonic() - started < 2.0

@@ -1,0 +1,77 @@
+"""A server that is killed outright leaves nothing behind, and the next one starts as if new."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from benchmarks.stress.client import ask
+from benchmarks.stress.crowd import Account, Crowd
+from benchmarks.stress.service import alive, kill, running, until
+from benchmarks.stress.traffic import recorded
+
+
+def leftovers() -> set[str]:
+    """Everything in the places where a process could leave something of its own."""
+    places = [Path("/dev/shm"), Path("/tmp")]
+    names = {str(path) for place in places if place.is_dir() for path in place.iterdir()}
+    return {name for name in names if "convoke" in name or name.startswith("/dev/shm")}
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["busy", "with workers stopped"])
+def test_a_server_killed_under_load_leaves_nothing(stopped: bool) -> None:
+    before = leftovers()
+
+    async def scenario() -> Account:
+        crowd = Crowd(service.port, recorded())
+        load = asyncio.create_task(crowd.go_on(8, 1.0))
+        await asyncio.sleep(0.5)
+        for pid in service.workers if stopped else []:
+            kill(pid, signal.SIGSTOP)
+        watched.extend(os.pidfd_open(pid) for pid in service.kill())
+        load.cancel()
+        await asyncio.gather(load, return_exceptions=True)
+        return crowd.account
+
+    watched: list[int] = []
+    with running("--workers", "2") as service:
+        account = asyncio.run(scenario())
+    assert len(watched) >= 2
+    for fd in watched:
+        until(lambda fd=fd: not _runs(fd), 2.0)
+        os.close(fd)
+    assert not account.wrong
+    assert leftovers() == before
+
+
+def _runs(pidfd: int) -> bool:
+    try:
+        signal.pidfd_send_signal(pidfd, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_the_next_start_takes_the_same_address_and_answers() -> None:
+    given = recorded()[0]
+    with running("--workers", "1") as first:
+        workers = first.kill()
+        with running("--workers", "1", port=str(first.port)) as second:
+            reply = asyncio.run(ask(second.port, given.path, given.body, given.headers))
+            assert given.fits(reply)
+        assert not any(alive(pid) for pid in workers)
+
+
+def test_an_orderly_end_leaves_nothing_either() -> None:
+    before = leftovers()
+    with running("--workers", "2") as service:
+        workers = service.workers
+        asyncio.run(Crowd(service.port, recorded()).ask(8, 80))
+        assert service.terminate() == 0
+    assert workers
+    assert not any(alive(pid) for pid in workers)
+    assert leftovers() == before

@@ -1,0 +1,146 @@
+"""Workers that are killed, stopped or starved under load cost nobody an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from benchmarks.load.servers import ROOT
+from benchmarks.stress.client import Reply, ask, wire
+from benchmarks.stress.crowd import Account, Crowd
+from benchmarks.stress.service import Service, alive, kill, starve, until
+from benchmarks.stress.traffic import large, recorded
+
+CLIENTS = 24
+LOAD_S = 2.5
+EVERY_S = 0.5
+"""How often a worker is harmed: not before its successor could have done something."""
+
+RECOVERY_S = 2.0
+"""On a machine where a worker takes a quarter of a second to start."""
+
+HARMS: dict[str, Callable[[int], None]] = {
+    "killed": kill,
+    "stopped": lambda pid: kill(pid, signal.SIGSTOP),
+    "starved": starve,
+    "crashed": lambda pid: kill(pid, signal.SIGSEGV),
+}
+
+
+@pytest.fixture(scope="module")
+def size(service: Service) -> int:
+    """How many worker processes the service has."""
+    return len(service.workers)
+
+
+@pytest.fixture(scope="module")
+def recovery() -> float:
+    """Within which time the service is to be as before, on this machine as it is now."""
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import engine"], cwd=ROOT, check=True)
+    return max(RECOVERY_S, RECOVERY_S - 0.25 + 3 * (time.monotonic() - started))
+
+
+async def loaded(service: Service, harm: Callable[[int], None], every: float) -> Account:
+    """Load a service while its workers are harmed in turn."""
+
+    async def harming() -> None:
+        for turn in itertools.count():
+            await asyncio.sleep(every)
+            if workers := service.workers:
+                harm(workers[turn % len(workers)])
+
+    task = asyncio.create_task(harming())
+    try:
+        return await Crowd(service.port, recorded()).go_on(CLIENTS, LOAD_S)
+    finally:
+        task.cancel()
+
+
+def first_right_answer(service: Service) -> float:
+    """Seconds until a request is answered as it should be."""
+    given = recorded()[0]
+    started = time.monotonic()
+    reply = asyncio.run(ask(service.port, given.path, given.body, given.headers))
+    assert given.fits(reply), reply
+    return time.monotonic() - started
+
+
+# A crash speaks against the request that was being computed; nobody else makes one happen by signal.
+@pytest.mark.parametrize("how", ["killed", "stopped", "starved"])
+def test_every_request_is_answered_right_while_workers_are(
+    service: Service, recovery: float, how: str
+) -> None:
+    first_right_answer(service)
+    account = asyncio.run(loaded(service, HARMS[how], EVERY_S))
+    assert account.only_right(), account
+    assert account.right > CLIENTS
+    assert account.slowest < recovery
+
+
+@pytest.mark.parametrize("how", HARMS)
+def test_within_two_seconds_it_is_as_before_when_all_workers_were(
+    service: Service, recovery: float, size: int, how: str
+) -> None:
+    until(lambda: len(service.workers) == size, recovery)
+    first_right_answer(service)
+    before, workers = service.held(), service.workers
+    for pid in workers:
+        HARMS[how](pid)
+    assert first_right_answer(service) < recovery
+    for _ in range(40):  # so that the other one is noticed as well
+        first_right_answer(service)
+    until(lambda: len(service.workers) == size, recovery)
+    until(lambda: service.held().files <= before.files, recovery)
+    after = service.held()
+    assert after.processes == before.processes
+    assert after.mappings <= before.mappings
+    if how != "starved":  # which harms only one that needs memory
+        assert not any(alive(pid) for pid in workers)
+
+
+def test_long_work_survives_a_death_and_is_answered_once(service: Service) -> None:
+    body = large(2.0)
+
+    async def scenario() -> tuple[Reply, Reply]:
+        undisturbed = await ask(service.port, "/v1/conv/forward", body)
+        async with wire(service.port) as connection:
+            asked = asyncio.create_task(connection.ask("/v1/conv/forward", body))
+            await asyncio.sleep(0.2)
+            for pid in service.workers:
+                kill(pid)
+            reply = await asked
+            # Nothing more comes: what follows on the connection is the next answer.
+            again = await connection.ask("/v1/conv/nothing")
+            assert again.status == 404
+            return undisturbed, reply
+
+    undisturbed, reply = asyncio.run(scenario())
+    assert undisturbed.status == reply.status == 200
+    assert undisturbed.body[:-200] == reply.body[:-200]
+
+
+def test_a_request_whose_workers_all_die_is_answered_with_a_named_problem(
+    service: Service, size: int
+) -> None:
+    """As one that kills them would be; nobody could tell the difference."""
+
+    async def scenario() -> Reply:
+        asked = asyncio.create_task(ask(service.port, "/v1/conv/forward", large(200.0)))
+        while not asked.done():
+            await asyncio.sleep(0.2)
+            if len(workers := service.workers) == size:
+                for pid in workers:
+                    kill(pid)
+        return await asked
+
+    reply = asyncio.run(asyncio.wait_for(scenario(), 30))
+    assert (reply.status, reply.slug) == (500, "worker-crashed")
+    first_right_answer(service)
