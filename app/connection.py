@@ -71,6 +71,7 @@ class Connection(HttpToolsProtocol):
         self._silent = 0  # bytes since the parser last had something to tell
         self._head = 0  # bytes of request line, headers and trailers of this request
         self._refusal: ServiceError | None = None
+        self._incoming: Incoming | None = None  # the large body that is being received
         self._arrived = 0.0  # when the request that is coming in began, or the connection
         self._coming: str | None = None  # the part of it that is awaited: headers, body or none
         self._unsent = 0  # bytes of answers that the client had not taken at the last sweep
@@ -143,7 +144,11 @@ class Connection(HttpToolsProtocol):
 
     async def rest(self, first: bytes, size: int, count: Callable[[int], None]) -> memoryview:
         """Receive the rest of the body that is under way; see `Incoming`."""
-        return await Incoming(self, first, size, count).whole()
+        self._incoming = Incoming(self, first, size, count)
+        try:
+            return await self._incoming.whole()
+        finally:
+            self._incoming = None
 
     def body_received(self) -> None:
         """Go on behind a body that the parser has not seen, with a parser that does not miss it."""
@@ -224,6 +229,8 @@ class Connection(HttpToolsProtocol):
         if self._answering():
             self.cycle.disconnected = True
             self.cycle.message_event.set()
+            if self._incoming is not None:
+                self._incoming.give_up()
         if len(self.connections) > self.settings.max_connections + LEAVING_CONNECTIONS:
             self.transport.close()
             return

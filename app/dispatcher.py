@@ -14,8 +14,10 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from app.admission import Admission, CostLimits, QueueLimits, check_cost, tensor_bytes, work
+import engine
+from app.admission import Admission, Cost, CostLimits, QueueLimits, check_cost, tensor_bytes, work
 from app.batcher import BatchLimits
 from app.errors import DeadlineExceeded, ShuttingDown, WorkersUnavailable
 from app.jobs import Answer, Done, Job, Observer, Pending
@@ -31,6 +33,9 @@ __all__ = ["Answer", "DispatchLimits", "Dispatcher", "Done", "Job", "Observer"]
 
 ARENA_SLACK_BYTES = 64 << 10
 """What an arena has beyond its tensors: alignment, and the stop flag."""
+
+NICE = 5
+"""By how much workers yield to the server, whose few milliseconds others wait for."""
 
 RETRY_WORKERS_S = 5.0
 """When to try again after no worker could be started."""
@@ -79,11 +84,12 @@ class Dispatcher:
         self._closing = False
         self._all_answered = asyncio.Event()
         runner = Runner(self._queue, observer, limits.max_compute_s)
-        make, died = make_worker or worker_maker(limits), observer.worker_restarted
+        make, died = make_worker or worker_maker(limits, NICE), observer.worker_restarted
         self._pool = Pool(max(1, limits.workers), make, runner.serve, died, self._give_up)
         self._pools = [self._pool]
         if limits.batch.small:
             # Small work can do without it, so that there is nothing to do where it cannot be had.
+            make = make_worker or worker_maker(limits)
             self._pools.append(Pool(1, make, runner.serve_express, died, lambda: None))
 
     @property
@@ -175,7 +181,7 @@ class Dispatcher:
         if job.deadline is not None and job.deadline <= now:
             self._observer.dropped("deadline")
             raise DeadlineExceeded
-        cost = job.call.cost(job.samples)
+        cost = _cost(job.call, job.samples)
         check_cost(cost, self._limits.cost)
         nbytes = tensor_bytes(cost)
         self._admission.acquire(nbytes, now, job.name)
@@ -230,8 +236,14 @@ class Dispatcher:
                 pending.fail(WorkersUnavailable(retry_after=RETRY_WORKERS_S))
 
 
-def worker_maker(limits: DispatchLimits) -> Callable[[], Worker]:
-    """What makes the workers that the limits ask for."""
+@lru_cache(maxsize=1024)
+def _cost(call: engine.Call, samples: int) -> Cost:
+    """`call.cost(samples)`; a stream of equal requests asks the same again and again."""
+    return call.cost(samples)
+
+
+def worker_maker(limits: DispatchLimits, nice: int = 0) -> Callable[[], Worker]:
+    """What makes the workers that the limits ask for; see `ProcessOptions` for the rest."""
     if limits.workers == 0:
         return InlineWorker
     largest = max(limits.cost.tensor_bytes, limits.batch.nbytes)
@@ -239,5 +251,6 @@ def worker_maker(limits: DispatchLimits) -> Callable[[], Worker]:
         threads=threads_per_worker(limits.workers, available_cpus()),
         arena_bytes=largest + ARENA_SLACK_BYTES,
         keep_bytes=limits.keep_bytes,
+        nice=nice,
     )
     return lambda: ProcessWorker(options)

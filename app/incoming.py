@@ -81,6 +81,10 @@ class Incoming(asyncio.BufferedProtocol):
             if self._left:
                 self._forget()
 
+    def give_up(self) -> None:
+        """Wait no longer; what still comes is thrown away."""
+        self._end(ClientGone())
+
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the memory is there
         """Where the next bytes go."""
         return self._place[: min(SLICE_BYTES, self._left)]
@@ -105,7 +109,7 @@ class Incoming(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has gone."""
-        self._end(ClientGone())
+        self.give_up()
         self._owner.connection_lost(exc)
 
     def eof_received(self) -> bool | None:

@@ -8,6 +8,7 @@ process, with status 0. A second signal does not wait.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Generator
@@ -74,6 +75,9 @@ class Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         """Serve until the first signal, then until nothing is under way."""
+        # What is there now stays to the end; looking through it again and again would hold requests up.
+        gc.collect()
+        gc.freeze()
         sweeper = asyncio.get_running_loop().create_task(self._sweep())
         await super().main_loop()
         self._lifecycle.draining = True

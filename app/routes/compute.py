@@ -33,7 +33,16 @@ from app.record import Record
 from app.routes.body import Body, Intake
 from app.routes.departure import unless_gone
 from app.settings import Settings
-from app.wire import DecodeLimits, Exchange, decode, decode_plan, encode, encode_map, negotiate
+from app.wire import (
+    DecodeLimits,
+    Exchange,
+    decode,
+    decode_plan,
+    encode,
+    encode_map,
+    full_name,
+    negotiate,
+)
 from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
 
 ACTIONS = ("forward", "backward", "plan")
@@ -179,7 +188,7 @@ class Compute:
         request = decode(body, exchange, self._decode_limits)
         _refuse_extra(request.extra, "config, tensors by name and, for backward, wants")
         specs = {
-            name: engine.TensorSpec(array.shape, array.dtype.name)
+            name: engine.TensorSpec(array.shape, full_name(array.dtype))
             for name, array in request.tensors.items()
         }
         call, samples = engine.prepare(

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from app.wire.elements import full_name
 from app.wire.limits import DecodeLimits
 from app.wire.negotiation import MEDIA_TYPES, Exchange, negotiate
 from app.wire.requests import PlanRequest, Request, decode, decode_plan
@@ -21,5 +22,6 @@ __all__ = [
     "decode_plan",
     "encode",
     "encode_map",
+    "full_name",
     "negotiate",
 ]

@@ -41,6 +41,14 @@ DTYPES: Final[Mapping[str, np.dtype[Any]]] = _dtypes()
 """Spelling of an element type → how its bytes are to be read."""
 
 
+_FULL_NAMES: Final = {dtype: dtype.name for dtype in {d.newbyteorder("=") for d in DTYPES.values()}}
+
+
+def full_name(dtype: np.dtype[Any]) -> str:
+    """What `dtype.name` is, which NumPy works out anew each time."""
+    return _FULL_NAMES.get(dtype) or dtype.name
+
+
 def read_dtype(value: object, loc: Loc) -> np.dtype[Any]:
     """Look an element type up.
 

@@ -16,7 +16,7 @@ import msgpack
 import numpy as np
 import orjson
 
-from app.wire.elements import Array
+from app.wire.elements import Array, full_name
 from app.wire.negotiation import Exchange, Tensors
 
 Piece = bytes | memoryview
@@ -76,7 +76,7 @@ def _json_body(
 
 
 def _plain(array: Array) -> Iterator[Piece]:
-    fields = {"dtype": array.dtype.name, "shape": array.shape, "data": b""}
+    fields = {"dtype": full_name(array.dtype), "shape": array.shape, "data": b""}
     return _packed(fields, array)
 
 
@@ -112,7 +112,7 @@ def _base64(array: Array) -> Iterator[Piece]:
 
 
 def _json_head(array: Array) -> bytes:
-    fields = {"dtype": array.dtype.name, "shape": array.shape}
+    fields = {"dtype": full_name(array.dtype), "shape": array.shape}
     return _text(fields).removesuffix(b"}") + b',"data":'
 
 

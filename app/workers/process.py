@@ -44,12 +44,14 @@ class ProcessOptions:
         arena_bytes: most shared memory for the inputs and outputs of one task. A worker has two
             arenas, so that results are read from one while the other is computed in.
         keep_bytes: shared memory of one arena that is kept when it is not used.
+        nice: how much its computation yields to others, as the command of that name has it.
         command: the program and its first arguments.
     """
 
     threads: int = 1
     arena_bytes: int = 1 << 30
     keep_bytes: int = 16 << 20
+    nice: int = 0
     command: Sequence[str] = COMMAND
 
 
@@ -90,6 +92,9 @@ class ProcessWorker:
                 stdout=asyncio.subprocess.DEVNULL,
                 env=_environment(),
             )
+        if self._options.nice:
+            ours = os.getpriority(os.PRIO_PROCESS, 0)
+            os.setpriority(os.PRIO_PROCESS, self.pid, ours + self._options.nice)
         ready = self._waiting = loop.create_future()
         loop.add_reader(self._control, self._read)
         give_up = loop.time() + START_TIMEOUT_S

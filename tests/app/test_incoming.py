@@ -65,7 +65,7 @@ def connected(running: Running) -> Iterator[tuple[socket.socket, socket.SocketIO
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    environ = {"CONVOKE_MAX_HELD_BYTES": "16MiB", "CONVOKE_BATCHING": "false"}
+    environ = {"CONVOKE_MAX_HELD_BYTES": "16MiB", "CONVOKE_BODY_TIMEOUT_S": "1"}
     log = tmp_path_factory.mktemp("incoming") / "log"
     command = (sys.executable, "-m", "app")
     with serving(command, "--workers", "0", environ=environ, log=log) as running:
@@ -132,6 +132,18 @@ def test_bodies_beyond_what_may_be_held_are_refused_and_forgotten(service: Runni
         assert b"held" in answer
         connection.sendall(b"".join(message(SMALL)))
         assert read(reader)[0] == 200
+    assert held(service) == 0
+
+
+def test_a_body_that_stops_half_way_is_answered_and_forgotten(service: Running) -> None:
+    head, body = message(X)
+    with connected(service) as (connection, reader):
+        connection.sendall(head + body[: len(body) // 2])
+        status, answer = read(reader)
+        assert status == 408
+        assert b"in time" in answer
+        connection.sendall(body[len(body) // 2 :])
+        assert reader.read(1) == b""
     assert held(service) == 0
 
 

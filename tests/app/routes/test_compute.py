@@ -128,7 +128,7 @@ def test_checks_come_in_order() -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("value", ["", "-1", "1.5", "1e3", "soon", "0x10", "1, 2", "9" * 16])
+@pytest.mark.parametrize("value", ["", "-1", "1.5", "1e3", "soon", "0x10", "1, 2", "9" * 101])
 def test_a_deadline_is_a_plain_number(value: str) -> None:
     answer = ask_one("/v1/max_pool/forward", text(POOL), JSON | {"X-Deadline-Ms": value})
     assert answer.status == 422
