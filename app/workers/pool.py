@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from app.workers.task import Worker, WorkerDied
+from app.workers.task import KILLED, SUSPENDED, Worker, WorkerDied
 
 log = logging.getLogger(__name__)
 
@@ -17,8 +17,9 @@ leaves a worker that is no longer harmed time to be up within two seconds."""
 HOPELESS_FAILURES = 8
 """After so many failures in a row a worker is not expected back soon."""
 
-OWN_REASONS = ("deadline", "cancelled")
-"""Reasons for which we end a worker that nothing is wrong with."""
+FAILURES = {"deadline": 0.0, "cancelled": 0.0, KILLED: 0.5, SUSPENDED: 0.5}
+"""How much a death counts as a failure of the worker, by its reason: 1 where the reason is not named
+here. The first two are our own doing; the others may be somebody's who soon ends it."""
 
 Serve = Callable[[Worker, Callable[[], None]], Awaitable[None]]
 
@@ -47,7 +48,7 @@ class Pool:
         self._serve = serve
         self._on_death = on_death
         self._on_hopeless = on_hopeless
-        self._failures = [0] * size
+        self._failures = [0.0] * size
         self._tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Event()
         self.up = 0
@@ -79,21 +80,20 @@ class Pool:
         """Have a worker in a place, for ever."""
         while True:
             reason = await self._live(place)
-            if reason not in OWN_REASONS:
-                self._failures[place] += 1
+            self._failures[place] += FAILURES.get(reason, 1.0)
             log.warning("a worker ended: %s", reason)
             self._on_death(reason)
             self._changed.set()
             if self.hopeless:
                 self._on_hopeless()
-            in_a_row = min(max(self._failures[place], 1), len(BACKOFF_S))
+            in_a_row = min(max(int(self._failures[place]), 1), len(BACKOFF_S))
             await asyncio.sleep(BACKOFF_S[in_a_row - 1])
 
     async def _live(self, place: int) -> str:
         """The life of one worker; returns the reason of its death."""
 
         def achieved() -> None:
-            self._failures[place] = 0
+            self._failures[place] = 0.0
 
         try:
             worker = self._make()

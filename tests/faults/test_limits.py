@@ -1,0 +1,282 @@
+"""Every limit at its edge: what just fits is answered, one more is refused by name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+
+from app.settings import Settings, limits
+from benchmarks.stress.client import Hung, Reply, Wire, ask, request, wire
+from benchmarks.stress.service import running
+from benchmarks.stress.traffic import packed
+from tests.app.asgi import Answer, Client
+from tests.app.asgi import ask as ask_within
+from tests.app.asgi import running as within
+
+MSGPACK = {"content-type": "application/vnd.msgpack"}
+JSON = {"content-type": "application/json"}
+POOL = "/v1/max_pool/forward"
+ONE = np.ones((1, 1, 1, 1), np.float32)
+
+
+def ones(*shape: int) -> Any:
+    return np.ones(shape, np.float32)
+
+
+def sized(size: int) -> bytes:
+    """A body of so many bytes that is answered."""
+    frame = len(packed({"kernel": 1}, x=ones(1, 1, 20_000))) - 80_000
+    body = packed({"kernel": 1}, x=np.ones((1, 1, size - frame), np.uint8))
+    # The names of the dtypes and the sizes of the heads differ a little.
+    body = packed({"kernel": 1}, x=np.ones((1, 1, 2 * size - frame - len(body)), np.uint8))
+    assert len(body) == size
+    return body
+
+
+def sized_json(size: int) -> bytes:
+    text = json.dumps({"config": {"kernel": 1}, "x": [[[1.0]]]})
+    return text.encode().ljust(size)
+
+
+def padded(outputs: int) -> bytes:
+    """A convolution with so many outputs, of which the input brings one."""
+    return packed({"padding": [[0, outputs - 1]]}, x=ones(1, 1, 1), weight=ones(1, 1, 1))
+
+
+def numbers(count: int) -> bytes:
+    return json.dumps({"config": {"kernel": 1}, "x": [[[1.0] * count]]}).encode()
+
+
+def few_numbers_large_answer(count: int) -> bytes:
+    config = {"padding": [[0, count - 1]]}
+    return json.dumps({"config": config, "x": [[[1.0]]], "weight": [[[1.0]]]}).encode()
+
+
+def ranked(rank: int) -> bytes:
+    """What is refused for its rank by the decoder beyond the limit, and by the engine below."""
+    return packed({"kernel": 1}, x=ones(*[1] * rank))
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One limit: its setting, a request that just fits, and one that does not."""
+
+    name: str
+    value: str
+    fits: bytes
+    exceeds: bytes
+    status: int
+    slug: str
+    path: str = POOL
+    media: tuple[str, str] = ("content-type", "application/vnd.msgpack")
+    fitting: int = 200
+    also: tuple[tuple[str, str], ...] = ()
+
+
+CONV = "/v1/conv/forward"
+AS_JSON = ("content-type", "application/json")
+
+EDGES = [
+    Edge("max_body_bytes", "30000", sized(30_000), sized(30_001), 413, "body-too-large"),
+    Edge(
+        "max_json_bytes", "3000", sized_json(3000), sized_json(3001), 413, "body-too-large",
+        media=AS_JSON,
+    ),
+    Edge("max_held_bytes", "60000", sized(60_000), sized(60_001), 503, "queue-full"),
+    Edge("max_tensor_rank", "4", ranked(4), ranked(5), 400, "malformed-body"),
+    Edge(
+        "max_output_bytes", "4000", padded(1000), padded(1001), 422, "limit-exceeded", CONV
+    ),
+    Edge(
+        "max_tensor_bytes", "4008", padded(1000), padded(1001), 422, "limit-exceeded", CONV
+    ),
+    Edge("max_flops", "2000", padded(1000), padded(1001), 422, "limit-exceeded", CONV),
+    Edge(
+        "max_json_numbers", "1000", numbers(1000), numbers(1002), 400, "malformed-body",
+        media=AS_JSON,
+    ),
+    Edge(
+        "max_json_numbers", "1000", few_numbers_large_answer(1000), few_numbers_large_answer(1001),
+        422, "limit-exceeded", CONV, AS_JSON,
+    ),
+    Edge("max_queue_bytes", "4008", padded(1000), padded(1000), 503, "queue-full", CONV,
+         also=(("max_queue_requests", "1000"),)),
+]  # fmt: skip
+
+
+async def answers(edge: Edge) -> tuple[Answer, Answer]:
+    settings = {edge.name: edge.value, **dict(edge.also)}
+    async with within(**settings) as app:
+        headers = dict([edge.media])
+        fits = await ask_within(app, "POST", edge.path, headers, edge.fits)
+        if (
+            edge.name == "max_queue_bytes"
+        ):  # one alone is always let in; it is the second that waits
+            pair = [ask_within(app, "POST", edge.path, headers, edge.exceeds) for _ in "12"]
+            return fits, max(await asyncio.gather(*pair), key=lambda answer: answer.status)
+        return fits, await ask_within(app, "POST", edge.path, headers, edge.exceeds)
+
+
+@pytest.mark.parametrize("edge", EDGES, ids=lambda edge: edge.name)
+def test_at_its_edge(edge: Edge) -> None:
+    fits, exceeds = asyncio.run(answers(edge))
+    assert fits.status == edge.fitting, fits.body[:300]
+    assert exceeds.status == edge.status, exceeds.body[:300]
+    assert exceeds.json["type"] == f"/problems/{edge.slug}"
+    if edge.status == 503:
+        assert int(exceeds.headers["retry-after"]) >= 1
+    elif edge.slug == "limit-exceeded":
+        assert exceeds.json["errors"][0]["loc"][0] == "cost"
+
+
+def test_the_workspace_too_has_an_edge() -> None:
+    """Its size is the engine's secret, so the plan is asked for it."""
+    shapes = {"x": [1, 8, 32, 32], "weight": [8, 8, 5, 5]}
+    body = msgpack.packb({"shapes": shapes})
+
+    async def plan(limit: str) -> Answer:
+        async with within(max_workspace_bytes=limit) as app:
+            return await ask_within(app, "POST", "/v1/conv/plan", MSGPACK, body)
+
+    need = msgpack.unpackb(asyncio.run(plan("1GiB")).body)["bytes"]["workspace"]
+    assert need > 0
+    assert asyncio.run(plan(str(need))).status == 200
+    refused = asyncio.run(plan(str(need - 1)))
+    assert refused.status == 422
+    assert refused.json["errors"][0]["loc"] == ["cost", "workspace_bytes"]
+
+
+def test_steps_have_an_edge() -> None:
+    shapes = {"x": [1, 1, 100_000]}
+
+    async def plan(limit: str) -> Answer:
+        async with within(max_steps=limit) as app:
+            body = msgpack.packb({"config": {"kernel": 5000, "stride": 1}, "shapes": shapes})
+            return await ask_within(app, "POST", "/v1/max_pool/plan", MSGPACK, body)
+
+    refused = asyncio.run(plan("1"))
+    assert refused.status == 422
+    got = refused.json["errors"][0]["got"]
+    assert asyncio.run(plan(str(got))).status == 200
+    assert asyncio.run(plan(str(got - 1))).status == 422
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_bodies_are_refused_before_they_are_read_whole(announced: bool) -> None:
+    async def scenario() -> tuple[Answer, int]:
+        async with within(max_body_bytes="1000") as app:
+            client = Client([b"\x80" * 500] * 100)
+            headers = MSGPACK | ({"content-length": "50000"} if announced else {})
+            return await ask_within(app, "POST", POOL, headers, client), client.read
+
+    answer, read = asyncio.run(scenario())
+    assert answer.status == 413
+    # Beyond the limit only what is thrown away, so that the client reads its refusal.
+    assert read >= 0
+
+
+# ---- limits that need real sockets, or time
+
+
+def test_headers_connections_and_callers() -> None:
+    good = sized(30_000)
+
+    def long_headers(connection_head: int) -> bytes:
+        return request(POOL, good, {"X-A": "a" * connection_head})
+
+    async def scenario(port: int) -> None:
+        async with wire(port) as connection:
+            # What counts are the address, and names and values of headers.
+            plain = request(POOL, good)[: -len(good)]
+            lines = plain.decode().split("\r\n")[1:-2]
+            counted = len(POOL) + sum(len(line.replace(": ", "")) for line in lines) + len("X-A")
+            reply = await _said(connection, long_headers(2048 - counted))
+            assert reply.status == 200
+        async with wire(port) as connection:
+            reply = await _said(connection, long_headers(2049 - counted))
+            assert reply.status == 431
+        async with wire(port) as first, wire(port) as second, wire(port) as third:
+            for connection in (first, second):
+                assert (await connection.ask("/livez", method="GET")).status == 200
+            try:
+                assert (await third.ask("/livez", method="GET")).slug == "too-many-connections"
+            except Hung:
+                pytest.fail("it was hung up on without a word")
+
+    with running("--workers", "0", max_header_bytes="2048", max_connections="2") as service:
+        asyncio.run(scenario(service.port))
+
+
+async def _said(connection: Wire, data: bytes) -> Reply:
+    await connection.say(data)
+    return await connection.reply()
+
+
+def test_callers_have_a_rate_and_a_number_at_once() -> None:
+    keys = {"Authorization": "Bearer first"}, {"Authorization": "Bearer second"}
+    body = packed({"kernel": 1}, x=ONE)
+
+    async def rate(port: int) -> None:
+        statuses = [(await ask(port, POOL, body, keys[0])).status for _ in range(5)]
+        assert statuses == [200] * 3 + [429] * 2
+        assert (await ask(port, POOL, body, keys[1])).status == 200
+        refused = await ask(port, POOL, body, keys[0])
+        wait = int(refused.headers["retry-after"])
+        assert refused.slug == "rate-limited"
+        assert 1 <= wait <= 10
+        await asyncio.sleep(wait)
+        assert (await ask(port, POOL, body, keys[0])).status == 200
+
+    with running(
+        "--workers", "0", api_keys="first,second", max_caller_rate="0.5", max_caller_burst="3"
+    ) as service:
+        asyncio.run(rate(service.port))
+
+    async def at_once(port: int) -> None:
+        async with wire(port) as one, wire(port) as two:
+            for connection in (one, two):
+                await connection.say(request(POOL, body, keys[0])[: -len(body)])
+            await asyncio.sleep(0.2)
+            refused = await ask(port, POOL, body, keys[0])
+            assert (refused.status, refused.slug) == (429, "rate-limited")
+            assert int(refused.headers["retry-after"]) >= 1
+            assert (await ask(port, POOL, body, keys[1])).status == 200
+            await one.say(body)
+            assert (await one.reply()).status == 200
+            assert (await ask(port, POOL, body, keys[0])).status == 200
+
+    with running(
+        "--workers", "0", api_keys="first,second", max_caller_requests="2"
+    ) as service:  # fmt: skip
+        asyncio.run(at_once(service.port))
+
+
+ELSEWHERE = {
+    "default_deadline_ms": "tests/app/routes/test_compute.py",
+    "max_deadline_ms": "tests/app/routes/test_compute.py",
+    "max_batch_requests": "tests/app/test_batcher.py",
+    "max_batch_rows": "tests/app/test_batcher.py",
+    "max_batch_bytes": "tests/app/test_batcher.py",
+    "max_queue_requests": "tests/app/test_dispatcher.py",
+    "max_compute_s": "tests/app/test_dispatcher.py",
+    "header_timeout_s": "tests/faults/test_clients.py",
+    "body_timeout_s": "tests/faults/test_clients.py",
+    "answer_timeout_s": "tests/faults/test_clients.py",
+}
+"""Limits whose edges are tested in other files."""
+
+HERE = {
+    *(edge.name for edge in EDGES),
+    "max_workspace_bytes", "max_steps", "max_header_bytes", "max_connections",
+    "max_caller_rate", "max_caller_burst", "max_caller_requests",
+}  # fmt: skip
+
+
+def test_no_limit_is_left_out() -> None:
+    assert limits(Settings()).keys() == HERE | ELSEWHERE.keys()
