@@ -28,7 +28,7 @@ from app.errors import (
     ServiceError,
     TooManyConnections,
 )
-from app.incoming import Incoming
+from app.incoming import SINK_BYTES, Incoming
 from app.problems import Problem, problem
 from app.settings import Settings
 from app.telemetry import Telemetry
@@ -72,6 +72,7 @@ class Connection(HttpToolsProtocol):
         self._head = 0  # bytes of request line, headers and trailers of this request
         self._refusal: ServiceError | None = None
         self._incoming: Incoming | None = None  # the large body that is being received
+        self._left = 0  # bytes of a body that are still to pass the parser
         self._arrived = 0.0  # when the request that is coming in began, or the connection
         self._coming: str | None = None  # the part of it that is awaited: headers, body or none
         self._unsent = 0  # bytes of answers that the client had not taken at the last sweep
@@ -126,11 +127,13 @@ class Connection(HttpToolsProtocol):
         """The body follows."""
         self._silent = 0
         self._coming = "body"
+        self._left = next((int(v) for name, v in self.headers if name == b"content-length"), 0)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
         self._silent = 0
+        self._left -= len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -142,11 +145,19 @@ class Connection(HttpToolsProtocol):
             # A transport that is not read from does not tell when the client leaves.
             self.flow.resume_reading()
 
+    def on_response_complete(self) -> None:
+        """The answer is out; what is left of a body that it did not need is not even parsed."""
+        super().on_response_complete()
+        unread = self._coming == "body" and not self._answering()
+        if unread and self._left >= SINK_BYTES and not self.transport.is_closing():
+            Incoming(self, self._left)
+
     async def rest(self, first: bytes, size: int, count: Callable[[int], None]) -> memoryview:
         """Receive the rest of the body that is under way; see `Incoming`."""
-        self._incoming = Incoming(self, first, size, count)
+        self._left = 0
+        self._incoming = Incoming(self, size - len(first))
         try:
-            return await self._incoming.whole()
+            return await self._incoming.whole(first, count)
         finally:
             self._incoming = None
 

@@ -51,30 +51,34 @@ class Owner(Protocol):
 
 
 class Incoming(asyncio.BufferedProtocol):
-    """Takes an owner's transport until the body is whole.
+    """Takes an owner's transport until `left` more bytes have come, and throws them away.
 
-    Args:
-        first: what has arrived of the body. size: of all of it.
-        count: told of each further number of bytes; may raise, which ends `whole` and has the rest
-            received and thrown away.
+    `whole` keeps them.
     """
 
-    def __init__(self, owner: Owner, first: bytes, size: int, count: Callable[[int], None]) -> None:
+    def __init__(self, owner: Owner, left: int) -> None:
         self._owner = owner
-        self._count = count
-        self._left = size - len(first)
-        self._body: memoryview | None = fresh(size)
-        self._body[: len(first)] = first
-        self._place = self._body[len(first) :]
+        self._left = left
+        self._body: memoryview | None = None
+        self._place = fresh(SINK_BYTES)
+        self._count: Callable[[int], None] | None = None
         self._whole: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
         self._hand_over(self)
 
-    async def whole(self) -> memoryview:
+    async def whole(self, first: bytes, count: Callable[[int], None]) -> memoryview:
         """The body.
+
+        Args:
+            first: what had arrived of it.
+            count: told of each further number of bytes; may raise, and the rest is thrown away.
 
         Raises:
             ClientGone: the client left before; or what `count` raised.
         """
+        self._count = count
+        self._body = fresh(len(first) + self._left)
+        self._body[: len(first)] = first
+        self._place = self._body[len(first) :]
         try:
             return await self._whole
         finally:
@@ -92,7 +96,7 @@ class Incoming(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """So many bytes have come."""
         self._left -= nbytes
-        if self._body is not None:
+        if self._body is not None and self._count is not None:
             self._place = self._place[nbytes:]
             try:
                 self._count(nbytes)

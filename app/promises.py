@@ -26,7 +26,7 @@ LONGEST_S = 60
 SLOTS_PER_S = 5
 """Parts of a second, over which promises are spread."""
 
-PROMISED = 0.8
+PROMISED = 0.5
 """Part of the places falling free in a second that is promised at most."""
 
 LEAST_OBEDIENCE = 0.01

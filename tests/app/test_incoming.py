@@ -18,6 +18,7 @@ from app.routes.body import IN_PLACE_BYTES
 from tests.serving import Running, serving
 
 X = np.arange(3 * SLICE_BYTES // 4, dtype=np.float32).reshape(1, 3, -1)
+MIDDLE = X[:, :1, : SLICE_BYTES // 5]
 SMALL = np.ones((1, 1, 4), np.float32)
 
 
@@ -133,6 +134,20 @@ def test_bodies_beyond_what_may_be_held_are_refused_and_forgotten(service: Runni
         connection.sendall(b"".join(message(SMALL)))
         assert read(reader)[0] == 200
     assert held(service) == 0
+
+
+def test_the_body_of_a_refused_request_is_passed_over(service: Running) -> None:
+    head, body = message(MIDDLE)
+    refused = head.replace(b"/max_pool/", b"/no_pool/")
+    with connected(service) as (connection, reader):
+        for _ in range(2):
+            connection.sendall(refused)
+            assert read(reader)[0] == 404
+            connection.sendall(body)
+            connection.sendall(b"".join(message(SMALL)))
+            status, answer = read(reader)
+            assert status == 200
+            assert is_right(answer, SMALL)
 
 
 def test_a_body_that_stops_half_way_is_answered_and_forgotten(service: Running) -> None:
