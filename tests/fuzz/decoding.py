@@ -1,0 +1,109 @@
+"""One execution: a body through decoder, validation and limits on cost, as a request goes."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import engine
+from app.admission import CostLimits, check_cost, tensor_bytes
+from app.errors import LimitExceeded, MalformedBody
+from app.wire import DecodeLimits, Exchange, decode, decode_plan, encode_map, negotiate
+from engine.errors import EngineError
+
+CORPUS = Path(__file__).parent / "corpus"
+
+FORMATS = {"msgpack": "application/vnd.msgpack", "json": "application/json"}
+
+PATIENCE_S = 2.0
+"""No body of the sizes that are tried may take so long."""
+
+LIMITS = DecodeLimits(max_elements=1 << 16, max_lists=1 << 14)
+OPERATIONS = sorted(engine.operations())
+CHEAP = 1e7
+"""Work of which a body may ask in an execution; the kernels have tests of their own."""
+
+REFUSALS = (MalformedBody, EngineError, LimitExceeded)
+"""What a body may end with; anything else is a finding."""
+
+
+class Finding(AssertionError):
+    """A body that did what none may do; it has been kept in the corpus."""
+
+
+def corpus(form: str) -> Iterator[bytes]:
+    """The kept bodies of a format, always in the same order."""
+    for path in sorted((CORPUS / form).iterdir()):
+        yield path.read_bytes()
+
+
+def execute(body: bytes, form: str) -> str:
+    """Do with a body what the service would, for every operation; returns how it ended.
+
+    Raises:
+        Finding: it ended with an error that has no name, or took too long.
+    """
+    exchange = negotiate(FORMATS[form], None)
+    started = time.monotonic()
+    try:
+        # Words for what came through are in small letters, which sort after the names of errors.
+        outcome = max(_computed(body, exchange), _planned(body, exchange))
+    except Exception as error:
+        raise Finding(_keep(body, form, repr(error))) from error
+    if time.monotonic() - started > PATIENCE_S:
+        raise Finding(_keep(body, form, "it took too long"))
+    return outcome
+
+
+def _computed(body: bytes, exchange: Exchange) -> str:
+    """How it ends as a request to compute: with every operation's refusal, or as `computed`."""
+    try:
+        request = decode(body, exchange, LIMITS)
+    except REFUSALS as error:
+        return type(error).__name__
+    specs = {
+        name: engine.TensorSpec(array.shape, array.dtype.name)
+        for name, array in request.tensors.items()
+    }
+    outcomes = []
+    for operation, action in itertools.product(OPERATIONS, ("forward", "backward")):
+        try:
+            call, samples = engine.prepare(
+                operation, action, request.config, specs, cast(Any, request.wants)
+            )
+            cost = call.cost(samples)
+            check_cost(cost, CostLimits())
+            if cost.flops + tensor_bytes(cost) + 1e3 * cost.steps < CHEAP:
+                engine.run(call, request.tensors, (samples,))
+            outcomes.append("computed")
+        except REFUSALS as error:
+            outcomes.append(type(error).__name__)
+    return max(outcomes)
+
+
+def _planned(body: bytes, exchange: Exchange) -> str:
+    """How it ends as a request for a plan."""
+    try:
+        plan = decode_plan(body, exchange, LIMITS)
+    except REFUSALS as error:
+        return type(error).__name__
+    outcomes = []
+    for operation in OPERATIONS:
+        try:
+            planned = engine.plan(operation, plan.config, plan.shapes, plan.dtype)
+            check_cost(planned.call.cost(planned.samples), CostLimits())
+            encode_map(planned.report(), exchange)
+            outcomes.append("planned")
+        except REFUSALS as error:
+            outcomes.append(type(error).__name__)
+    return max(outcomes)
+
+
+def _keep(body: bytes, form: str, what: str) -> str:
+    path = CORPUS / form / f"found-{hashlib.blake2b(body, digest_size=8).hexdigest()}"
+    path.write_bytes(body)
+    return f"{what}; kept as {path.name}"
