@@ -31,8 +31,13 @@ class Effort:
     rounds: int
     scale: float
 
+    @property
+    def few(self) -> int:
+        """Rounds of what takes long."""
+        return max(1, self.rounds // 2)
 
-SHORT, FULL = Effort(3, 1.0), Effort(7, 2.0)
+
+SHORT, FULL = Effort(3, 0.8), Effort(5, 1.5)
 
 
 @dataclass(frozen=True)
@@ -73,14 +78,14 @@ def closed(bench: Bench, effort: Effort, found: Findings) -> None:
         ("small-backward", 64, 1.0, (SIMPLE, OURS)),
         ("middle-forward", 16, 1.5, (ECHO, SIMPLE, SIMPLE_1, OURS)),
         ("middle-backward", 16, 2.0, (SIMPLE, SIMPLE_1, OURS)),
-        ("large-forward", 16, 5.0, (ECHO, SIMPLE, SIMPLE_1, OURS)),
+        ("large-forward", 16, 4.0, (ECHO, SIMPLE, SIMPLE_1, OURS)),
         ("mixed", 32, 1.5, (SIMPLE, OURS)),
     ]
     if effort is FULL:
         table.append(("large-backward", 16, 8.0, (SIMPLE, SIMPLE_1, OURS)))
     for stream, connections, seconds, servers in table:
         # A round of large bodies is long for its answers' sake; two of them say as much as three.
-        rounds = effort.rounds if seconds < 5 else max(2, effort.rounds // 2)
+        rounds = effort.rounds if seconds < 4 else max(2, effort.few)
         spec = Spec(stream=stream, connections=connections, seconds=seconds * effort.scale)
         found.closed[f"{stream} × {connections}"] = bench.paired(servers, spec, rounds)
 
@@ -92,8 +97,7 @@ def ladder(bench: Bench, effort: Effort, found: Findings) -> None:
     peak = max(outcome.rate for outcomes in peaks.values() for outcome in outcomes)
     for part in LADDER:
         spec = replace(probe, connections=256, rate=part * peak, seconds=1.0 * effort.scale)
-        rounds = max(1, effort.rounds // 3)
-        found.ladder[part * peak] = bench.paired((SIMPLE, OURS), spec, rounds)
+        found.ladder[part * peak] = bench.paired((SIMPLE, OURS), spec, effort.few)
 
 
 def batching(bench: Bench, effort: Effort, found: Findings) -> None:
@@ -110,10 +114,8 @@ def overload(bench: Bench, effort: Effort, found: Findings) -> None:
         probe = Spec(stream=stream, connections=connections, seconds=1.5 * effort.scale)
         peak = bench.paired((server,), probe, 2)[server]
         rate = 2 * max(outcome.rate for outcome in peak)
-        spec = replace(
-            probe, rate=rate, connections=900, seconds=4.0 * effort.scale, obey=True, seed=1
-        )
-        over = bench.round(server, spec)
+        spec = replace(probe, rate=rate, connections=512, seconds=5.0 * effort.scale, obey=True)
+        over = bench.paired((server,), spec, effort.few)[server]
         found.overload[stream] = Overload(server, queue, peak, over)
 
 
@@ -121,12 +123,14 @@ def fairness(bench: Bench, effort: Effort, found: Findings) -> None:
     """One caller with one small request at a time, while another floods with large ones."""
     small = Spec(stream="small-forward", connections=1, seconds=4.0 * effort.scale)
     flood = Spec(stream="large-forward", connections=8, seconds=5.0 * effort.scale)
-    alone = bench.round(OURS, replace(small, seconds=1.0 * effort.scale))
     late = replace(small, delay=0.5)
     bench.round(OURS, replace(flood, seconds=0.5))
-    beside = bench.round(OURS, replace(flood, source=NEIGHBOUR), aside=[late])[1:]
-    same = bench.round(OURS, flood, aside=[late])[1:]
-    found.fairness = Fairness(alone, beside, same)
+    fair = Fairness([], [], [])
+    for _ in range(effort.few):
+        fair.alone.extend(bench.round(OURS, replace(small, seconds=1.0)))
+        fair.beside.extend(bench.round(OURS, replace(flood, source=NEIGHBOUR), aside=[late])[1:])
+        fair.same.extend(bench.round(OURS, flood, aside=[late])[1:])
+    found.fairness = fair
 
 
 SCENARIOS = {

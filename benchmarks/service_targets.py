@@ -125,11 +125,11 @@ def _overload(stream: str, found: Overload) -> Iterator[Check]:
         return _spread(4, what, values, bound, at_least=at_least, unit=unit)
 
     yield each("accepted/s ÷ peak", lambda o: o.rate / peak, 0.9, "×")
-    yield each("p99 of the refusals", lambda o: _p99(o.latencies(503)) * 1e3, 50.0, "ms")
+    yield each("p99 of the refusals", lambda o: _p99(o.delays(503)) * 1e3, 50.0, "ms")
     yield each("retries honoured", _honoured, 0.9, "×")
-    # The queue holds so many; those at work when it is full, and their company, come on top.
-    bound = 1.5 * found.queue / peak * 1e3
-    yield each("p99 of the accepted", lambda o: o.latency(0.99) * 1e3, bound, "ms")
+    # The queue holds so many; those at work when it is full come on top.
+    bound = 1.5 * found.queue / float(np.median([each.rate for each in over])) * 1e3
+    yield each("p99 of the accepted", lambda o: _p99(o.delays(200)) * 1e3, bound, "ms")
     yield each("memory", lambda o: o.memory / 2**20, 1024.0, "MiB")
 
 

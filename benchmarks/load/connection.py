@@ -57,13 +57,14 @@ class Connection(asyncio.BufferedProtocol):
         self.busy = False
         self.lost = False
 
-    def send(self, message: bytes) -> None:
+    def send(self, head: bytes, body: bytes) -> None:
         """Send a request."""
         assert self._transport is not None
         assert not self.busy
         self.busy = True
         self._filled, self._body, self._end = 0, -1, 0
-        self._transport.write(message)
+        self._transport.write(head)
+        self._transport.write(body)
 
     def close(self) -> None:
         """Hang up."""

@@ -38,7 +38,8 @@ class Spec:
         connections: how many; for an open load, the most.
         seconds: how long requests are sent, from the start on.
         rate: requests/s of an open load; 0 for a closed one.
-        obey: whether a request that is refused is sent again after its `Retry-After`, once.
+        obey: whether a request that is refused is sent again after its `Retry-After`, once, and
+            under the same `X-Request-Id`.
         source: the local address, by which servers tell callers apart.
         delay: seconds before the load begins.
     """
@@ -60,20 +61,24 @@ class Sent:
     """One request that is under way or answered; times in seconds from the start of the round.
 
     Attributes:
-        due: when it was to be sent, which in a closed load is when it was.
+        due: when it was to be sent. sent: when it was, which is later where no connection was free.
         first: status of the first attempt, where this is the second; else 0.
+        name: its `X-Request-Id`, the same in both attempts; empty for none.
     """
 
     request: Request
     due: float
+    sent: float = 0.0
     first: int = 0
+    name: str = ""
 
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer: when its request was due, when it came, its status, and the bytes both ways."""
+    """An answer: its request's times, when it came, its status, and the bytes both ways."""
 
     due: float
+    sent: float
     end: float
     status: int
     first: int
@@ -124,7 +129,9 @@ class Load(ABC):
     def send(self, connection: Connection, sent: Sent) -> None:
         """Send a request on an idle connection."""
         self._on[connection] = sent
-        connection.send(sent.request.message)
+        sent.sent = self.now()
+        name = f"X-Request-Id: {sent.name}\r\n" if sent.name else ""
+        connection.send(sent.request.head + name.encode() + b"\r\n", sent.request.body)
 
     def end(self) -> None:
         """Send nothing more."""
@@ -148,8 +155,9 @@ class Load(ABC):
             self.refused(sent, reply)
         else:
             raise WrongAnswer(f"status {reply.status}: {bytes(reply.body)!r:.300}")
-        nbytes = len(reply.body) + sent.request.sent
-        answered = Answered(sent.due, self.now(), reply.status, sent.first, nbytes)
+        nbytes = len(reply.body) + len(sent.request.body)
+        times = sent.due, sent.sent, self.now()
+        answered = Answered(*times, reply.status, sent.first, nbytes)
         self.answers.append(answered)
         self.free(connection)
         if self._ended and not self._on:
@@ -192,6 +200,7 @@ class Open(Load):
         self._idle: list[Connection] = []
         self._due: deque[Sent] = deque()
         self._later = 0
+        self._open = 0
         self._count = 0
 
     async def prepare(self) -> None:
@@ -208,8 +217,10 @@ class Open(Load):
         while due < spec.delay + spec.seconds:
             if due > self.now():
                 await asyncio.sleep(due - self.now())
-            self._arrive(Sent(self.next(), due))
-            while self._due and self._count < spec.connections and not self._idle:
+            self._count += 1
+            name = f"{spec.seed}-{self._count}" if spec.obey else ""
+            self._arrive(Sent(self.next(), due, name=name))
+            while self._due and self._open < spec.connections and not self._idle:
                 await self._more()
             due += arrivals.expovariate(spec.rate)
         give_up = loop.time() + PATIENCE_S
@@ -221,7 +232,7 @@ class Open(Load):
     def free(self, connection: Connection) -> None:
         """Send what is due, or keep the connection."""
         if connection.lost:
-            self._count -= 1
+            self._open -= 1
         elif self._due:
             self.send(connection, self._due.popleft())
         else:
@@ -232,7 +243,8 @@ class Open(Load):
         if self.spec.obey and not sent.first:
             self._later += 1
             wait = reply.retry_after or 0
-            again = Sent(sent.request, self.now() + wait, first=reply.status)
+            due = self.now() + wait
+            again = Sent(sent.request, due, first=reply.status, name=sent.name)
             asyncio.get_running_loop().call_later(wait, self._again, again)
 
     def _again(self, sent: Sent) -> None:
@@ -245,11 +257,11 @@ class Open(Load):
             if not connection.lost:
                 self.send(connection, sent)
                 return
-            self._count -= 1
+            self._open -= 1
         self._due.append(sent)
 
     async def _more(self) -> None:
-        self._count += 1
+        self._open += 1
         with contextlib.suppress(ConnectionError):
             self.free(await self.connect())
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.load.loads import Spec
 
-COLUMNS = ("due", "end", "status", "first", "nbytes")
+COLUMNS = ("due", "sent", "end", "status", "first", "nbytes")
 """What is known of an answer, see `loads.Answered`."""
 
 WARM = 0.2
@@ -24,7 +24,7 @@ class Outcome:
     """One load, run once.
 
     Attributes:
-        due, end, status, first, nbytes: of each answer, as in `loads.Answered`.
+        due, sent, end, status, first, nbytes: of each answer, as in `loads.Answered`.
         batches: requests in the call, of some of the answers.
         retry_after: of each refusal, in seconds.
         memory: bytes of the server's process tree at the end.
@@ -33,6 +33,7 @@ class Outcome:
 
     spec: Spec
     due: NDArray[np.float64]
+    sent: NDArray[np.float64]
     end: NDArray[np.float64]
     status: NDArray[np.float64]
     first: NDArray[np.float64]
@@ -46,10 +47,10 @@ class Outcome:
     def read(cls, report: Mapping[str, Any]) -> Outcome:
         """From a line of the generator."""
         table = np.frombuffer(base64.b64decode(report["answers"])).reshape(-1, len(COLUMNS))
-        due, end, status, first, nbytes = table.T
+        due, sent, end, status, first, nbytes = table.T
         spec = Spec(**report["spec"])
         batches, retry_after = report["batches"], report["retry_after"]
-        return cls(spec, due, end, status, first, nbytes, batches, retry_after)
+        return cls(spec, due, sent, end, status, first, nbytes, batches, retry_after)
 
     @property
     def window(self) -> tuple[float, float]:
@@ -77,6 +78,13 @@ class Outcome:
         chosen = (self.due >= low) & (self.due < high) & (self.status == status)
         chosen &= self.first == 0
         found: NDArray[np.float64] = (self.end - self.due)[chosen]
+        return found
+
+    def delays(self, status: int) -> NDArray[np.float64]:
+        """Seconds from sent to answered, in the window: what the server alone answers for."""
+        low, high = self.window
+        chosen = (self.due >= low) & (self.due < high) & (self.status == status)
+        found: NDArray[np.float64] = (self.end - self.sent)[chosen]
         return found
 
     def latency(self, quantile: float) -> float:

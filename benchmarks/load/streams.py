@@ -38,15 +38,15 @@ class Request:
 
     Attributes:
         name: of the body. path: of the URL.
-        message: all bytes that are sent, with `Host: load`.
-        sent: bytes of the body.
+        head: request line and headers, without the empty line behind them.
+        body: what follows.
         expected: the answer's tensors by name, computed by the engine in this process.
     """
 
     name: str
     path: str
-    message: bytes
-    sent: int
+    head: bytes
+    body: bytes
     expected: Tensors
 
 
@@ -96,11 +96,11 @@ def request(
     body = pack(tensors, config)
     head = (
         f"POST {path} HTTP/1.1\r\nHost: load\r\nContent-Type: {MEDIA_TYPE}\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
+        f"Content-Length: {len(body)}\r\n"
     )
     compute: Callable[..., Tensors] = getattr(engine, action)
     expected = compute(operation, dict(config), **tensors)
-    return Request(name, path, head.encode() + body, len(body), expected)
+    return Request(name, path, head.encode(), body, expected)
 
 
 @cache

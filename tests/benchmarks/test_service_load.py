@@ -26,13 +26,14 @@ def answer(body: bytes, status: str = "200 OK", head: str = "") -> bytes:
 
 async def loaded(spec: Spec, handler: Handler) -> Load:
     """Run a load against a server that answers the n-th request with `handler(n)`."""
-    size = len(stream(spec.stream)[0].message)
+    request = stream(spec.stream)[0]
     served = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal served
         try:
-            while await reader.readexactly(size):
+            while await reader.readuntil(b"\r\n\r\n"):
+                assert await reader.readexactly(len(request.body)) == request.body
                 served += 1
                 writer.write(await handler(served))
         except asyncio.IncompleteReadError:
@@ -99,7 +100,7 @@ def test_a_refused_request_is_sent_again_once_and_not_before_its_time() -> None:
 @pytest.mark.parametrize("echo", [True, False])
 def test_a_right_answer_passes(echo: bool) -> None:
     request = stream("small-forward")[0]
-    body = request.message[-request.sent :] if echo else right()
+    body = request.body if echo else right()
     checker = Checker(echo)
     checker.check(request, Reply(200, None, memoryview(body)))
     checker.check(request, Reply(200, None, memoryview(body)))
@@ -138,9 +139,8 @@ def test_an_answer_is_read_however_its_bytes_arrive(step: int) -> None:
 def test_every_stream_survives_its_own_encoding() -> None:
     for name in (each for each in names() if not each.startswith("large")):
         for request in stream(name):
-            head, body = request.message.split(b"\r\n\r\n", 1)
-            assert int(head.rsplit(b" ", 1)[1]) == len(body) == request.sent
-            assert unpack_tensors(body)
+            assert request.head.endswith(b"Content-Length: %d\r\n" % len(request.body))
+            assert unpack_tensors(request.body)
             assert all(np.isfinite(array).all() for array in request.expected.values())
 
 
@@ -149,10 +149,11 @@ def test_rates_count_answers_in_the_window_and_latencies_their_requests() -> Non
     due = np.array([0.1, 0.3, 0.5, 0.9])
     end = np.array([0.25, 0.5, 0.6, 1.4])
     zero = np.zeros(4)
-    outcome = Outcome(spec, due, end, zero + 200, zero, zero + 8, [2, 2, 4], [])
+    outcome = Outcome(spec, due, due + 0.05, end, zero + 200, zero, zero + 8, [2, 2, 4], [])
     assert outcome.rate == pytest.approx(3 / 0.8)
     assert outcome.byte_rate == pytest.approx(24 / 0.8)
     assert sorted(outcome.latencies()) == pytest.approx([0.1, 0.2, 0.5])
+    assert sorted(outcome.delays(200)) == pytest.approx([0.05, 0.15, 0.45])
     assert outcome.batch == pytest.approx(3 / 1.25)
     assert pooled([outcome, outcome], 1.0) == pytest.approx(0.5)
 
@@ -163,9 +164,9 @@ def test_a_generators_report_is_read_back() -> None:
 
     load = asyncio.run(loaded(Spec(stream="small-forward", connections=1, seconds=0.05), one))
     outcome = Outcome.read(report(load))
-    assert len(COLUMNS) == 5
+    assert len(COLUMNS) == 6
     assert len(outcome.end) == len(load.answers)
-    assert (outcome.nbytes == len(right()) + stream("small-forward")[0].sent).all()
+    assert (outcome.nbytes == len(right()) + len(stream("small-forward")[0].body)).all()
 
 
 def test_ratios_are_taken_between_neighbours() -> None:

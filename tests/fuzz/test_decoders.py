@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz.decoding import FORMATS, OPERATIONS, corpus, execute
+from tests.fuzz.decoding import COMPUTED, FORMATS, OPERATIONS, corpus, execute
 from tests.fuzz.mutate import mutants
 
 EXECUTIONS = int(os.environ.get("FUZZ_EXECUTIONS", "30000"))
@@ -48,8 +48,8 @@ def test_mutants_of_the_corpus(form: str) -> None:
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert outcomes.total() == EXECUTIONS
     # Some come through to the end, or else nothing behind the decoder was tried.
-    assert outcomes["computed"] + outcomes["planned"] > 0
-    assert len(outcomes) > 5, outcomes
+    assert outcomes[COMPUTED] > 0
+    assert len(outcomes) > 4, outcomes
     assert grown * 1024 < LARGEST_GROWTH
 
 
