@@ -31,7 +31,7 @@ process.exit(require("node:fs").existsSync(chromium.executablePath()) ? 0 : 1);
 endef
 export PLAYWRIGHT_HAS_BROWSER
 
-.PHONY: help serve page no-page test check test-page test-python format docs lock bench bench-service example-photo example-digits clean
+.PHONY: help serve page no-page test check test-page test-python format docs lock bench bench-service soak chaos example-photo example-digits clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -91,6 +91,12 @@ bench: $(BENCHMARK) ## the kernels against PyTorch, naive NumPy and this machine
 
 bench-service: $(DEVELOPMENT) ## the service under load, against an echo and the simplest server (ARGS=--short)
 	$(BIN)/python -m benchmarks.service $(ARGS)
+
+soak: $(DEVELOPMENT) ## mixed traffic with faults for ten minutes; fails if anything grows (ARGS="--minutes 60")
+	$(BIN)/python -m benchmarks.soak $(ARGS)
+
+chaos: $(DEVELOPMENT) ## workers, server and clients harmed at random for five minutes (ARGS="--minutes 60 --seed 1")
+	$(BIN)/python -m benchmarks.chaos $(ARGS)
 
 example-photo: $(DEVELOPMENT) ## a photograph through the layers of a running service -> docs/photo.png (URL=...)
 	$(BIN)/python examples/photo.py --url $(URL) --output docs/photo.png
