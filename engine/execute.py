@@ -26,10 +26,11 @@ from engine.errors import (
     fail,
     merged,
 )
+from engine.geometry import ranges
 from engine.operation import Operation, require_shape
 from engine.plans import ACTIONS, PER_SAMPLE, Action, Call, Plan, TensorSpec, compute_dtype
 from engine.registry import find
-from engine.threads import single_threaded_blas, stoppable
+from engine.threads import aligned, for_each, single_threaded_blas, stoppable
 
 Array = NDArray[Any]
 Allocate = Callable[[str, tuple[int, ...], str], Array]
@@ -40,6 +41,9 @@ DEEPEST = 6
 
 PLAIN = frozenset((int, str, bool, float, type(None)))
 """Types whose values are their own stand-ins."""
+
+SETTLED = 1 << 18
+"""Results looked over for NaN at a time."""
 
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 
@@ -109,7 +113,7 @@ def run(
     for name, spec in call.outputs(rows).items():
         results[name] = make(name, spec.shape, spec.dtype)
         same = spec.dtype in (compute, "int64")
-        computed[name] = results[name] if same else np.empty(spec.shape, compute)
+        computed[name] = results[name] if same else aligned(spec.shape, np.dtype(compute))
     with single_threaded_blas(), stoppable(stop), np.errstate(all="ignore"):
         if call.action == "forward":
             operation.forward(call.plan, given, computed)
@@ -124,8 +128,17 @@ def run(
 
 def _settle_nan(array: Array) -> None:
     """Give every NaN the same bits: sign and payload depend on where in a vector it was made."""
-    if array.dtype.kind == "f" and np.isnan(np.add.reduce(array, axis=None)):
-        array[np.isnan(array)] = np.nan
+    if array.dtype.kind != "f" or array.size == 0:
+        return
+    flat = array.reshape(-1, copy=False)
+
+    def settle(lo: int, hi: int) -> None:
+        part = flat[lo:hi]
+        # A NaN is the minimum of whatever it is among; sums would take twice as long.
+        if np.isnan(np.minimum.reduce(part)):
+            part[np.isnan(part)] = np.nan
+
+    for_each(settle, ranges(array.size, SETTLED), array.size)
 
 
 def split(outputs: Mapping[str, Array], rows: Sequence[int]) -> list[dict[str, Array]]:
@@ -141,7 +154,7 @@ def split(outputs: Mapping[str, Array], rows: Sequence[int]) -> list[dict[str, A
 
 
 def _empty(_: str, shape: tuple[int, ...], dtype: str) -> Array:
-    return np.empty(shape, dtype)
+    return aligned(shape, np.dtype(dtype))
 
 
 def _freeze(value: Any, loc: Loc) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,12 @@ SCRATCH_BYTES = 3 * PART_BYTES
 
 SMALL_FLOPS = 4_000_000
 """Below this much work the hand-over to another thread costs more than it saves."""
+
+LINE = 64
+"""Bytes in a cache line, and in the widest vector."""
+
+SMALL_BYTES = 1 << 16
+"""Arrays below this size are not aligned to cache lines."""
 
 
 def usable_cpus() -> int:
@@ -66,6 +73,18 @@ def get_threads() -> int:
     return _threads
 
 
+def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A new array that begins on a cache line, where additions of float32 take half the time.
+
+    A small one begins where it may: finding a line takes longer than it saves.
+    """
+    size = prod(shape) * dtype.itemsize
+    if size < SMALL_BYTES:
+        return np.empty(shape, dtype)
+    memory = np.empty(size + LINE, np.uint8)
+    return np.ndarray(shape, dtype, memory, -memory.ctypes.data % LINE)
+
+
 def scratch(elements: int, dtype: np.dtype[Any], part: int = 0) -> NDArray[Any]:
     """Part 0, 1 or 2 of this thread's scratch, as `elements` of `dtype`.
 
@@ -73,9 +92,9 @@ def scratch(elements: int, dtype: np.dtype[Any], part: int = 0) -> NDArray[Any]:
     """
     size = elements * dtype.itemsize
     if size > PART_BYTES:
-        return np.empty(elements, dtype)
+        return aligned((elements,), dtype)
     if _local.scratch is None:
-        _local.scratch = np.empty(SCRATCH_BYTES, np.uint8)
+        _local.scratch = aligned((SCRATCH_BYTES,), np.dtype(np.uint8))
     return _local.scratch[part * PART_BYTES : part * PART_BYTES + size].view(dtype)
 
 

@@ -125,3 +125,10 @@ def test_a_nan_has_the_same_bits_wherever_it_stands(config: dict[str, str], acti
             )
         )
         assert alone.tobytes() == whole[row : row + 1].tobytes()
+
+
+def test_every_block_of_a_large_result_has_its_nans_settled() -> None:
+    x = np.zeros((1, 3, 300_000), np.float32)
+    x.view(np.uint32)[0, :, ::299_999] = 0xFFC00001
+    y = engine.forward("activation", {"name": "identity"}, x=x)["y"].view(np.uint32)
+    assert set(y[0, :, ::299_999].ravel().tolist()) == {0x7FC00000}

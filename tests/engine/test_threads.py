@@ -67,6 +67,14 @@ def test_scratch_is_reused_within_its_capacity_and_its_parts_do_not_overlap() ->
     assert threads.scratch(elements + 1, f4).size == elements + 1
 
 
+def test_large_arrays_begin_on_a_cache_line() -> None:
+    f4 = np.dtype(np.float32)
+    arrays = [threads.aligned((2, n), f4) for n in (threads.SMALL_BYTES // 8, 99_999)]
+    arrays += [threads.scratch(16, f4, part) for part in range(3)]
+    assert [a.ctypes.data % threads.LINE for a in arrays] == [0] * 5
+    assert threads.aligned((3, 0), f4).shape == (3, 0)
+
+
 def test_blas_is_held_to_one_thread_and_put_back() -> None:
     blas = threads._blas()
     if blas is None:
