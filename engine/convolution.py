@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,6 +82,11 @@ class Geometry:
     correlation: Correlation
     channels_last: bool
     weight_order: tuple[int, ...]
+
+    @cached_property
+    def weight_canonical(self) -> bool:
+        """True where the weight's axes are in canonical order as they come."""
+        return self.weight_order == tuple(range(len(self.weight_order)))
 
 
 class Convolution(Operation):
@@ -217,8 +223,11 @@ class Convolution(Operation):
 
     def _canonical_weight(self, plan: Plan, weight: Array, leading: int = 0) -> Array:
         """A view with the axes in canonical order and the kernel the way correlation reads it."""
-        order = (*range(leading), *(leading + axis for axis in plan.geometry.weight_order))
-        view = weight.transpose(order)
+        geometry: Geometry = plan.geometry
+        view = weight
+        if not geometry.weight_canonical:
+            order = (*range(leading), *(leading + axis for axis in geometry.weight_order))
+            view = weight.transpose(order)
         if plan.config.flip_kernel:
             dims = view.ndim - leading - 2
             view = view[(slice(None),) * (leading + 2) + (slice(None, None, -1),) * dims]
@@ -269,7 +278,8 @@ def resolve_padding(
 
 def grouped(a: Array, groups: int, axis: int = 1) -> Array:
     """A view with the channel axis split into (groups, channels of a group)."""
-    return a.reshape(*a.shape[:axis], groups, a.shape[axis] // groups, *a.shape[axis + 1 :])
+    shape = a.shape
+    return a.reshape(*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
 
 
 def require_groups(channels: int, groups: int, name: str, loc_axis: int) -> None:

@@ -63,7 +63,7 @@ def prepare(
     Raises:
         EngineError: naming every field that is wrong. Nothing large has been allocated.
     """
-    key = tuple([(name, spec.shape, spec.dtype) for name, spec in specs.items()])
+    key = tuple(specs.items())
     frozen = _freeze(config, ("config",)), _freeze(wants, ("wants",))
     return _prepared(operation, action, frozen[0], key, frozen[1])
 
@@ -120,9 +120,9 @@ def run(
         else:
             operation.backward(call.plan, given, rows, computed)
         for name, array in computed.items():
+            _settle_nan(array)
             if array is not results[name]:
                 results[name][...] = array
-            _settle_nan(results[name])
     return results
 
 
@@ -143,6 +143,8 @@ def _settle_nan(array: Array) -> None:
 
 def split(outputs: Mapping[str, Array], rows: Sequence[int]) -> list[dict[str, Array]]:
     """Views of a batch's joined outputs, one map for each request."""
+    if len(rows) == 1:
+        return [{name: a if name in PER_SAMPLE else a[0] for name, a in outputs.items()}]
     ends = tuple(accumulate(rows))
     return [
         {
@@ -164,17 +166,18 @@ def _freeze(value: Any, loc: Loc) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Mapping) and len(loc) < DEEPEST:
-        entries = value.items()
-        return (
-            "map",
-            tuple((str(key), _freeze(entry, (*loc, str(key)))) for key, entry in entries),
-        )
+        return ("map", tuple([_entry(key, entry, loc) for key, entry in value.items()]))
     if isinstance(value, list | tuple) and len(loc) < DEEPEST:
         return ("list", tuple(_freeze(entry, (*loc, i)) for i, entry in enumerate(value)))
     if value is not None and not isinstance(value, str | int | float):
         expected = "a plain value: null, boolean, number, text, list or map"
         raise fail(InvalidValue, loc, "not a value for a config", expected, type(value).__name__)
     return (type(value), value)
+
+
+def _entry(key: Any, value: Any, loc: Loc) -> tuple[str, Any]:
+    name = key if type(key) is str else str(key)
+    return name, (type(value), value) if type(value) in PLAIN else _freeze(value, (*loc, name))
 
 
 def _thaw(value: Any) -> Any:
@@ -191,14 +194,14 @@ def _prepared(
     name: str,
     action: str,
     config: Any,
-    key: tuple[tuple[str, tuple[int, ...], str], ...],
+    key: tuple[tuple[str, TensorSpec], ...],
     wants: Any,
 ) -> tuple[Call, int]:
     operation = find(name)
     if action not in ACTIONS:
         expected = " or ".join(ACTIONS)
         raise fail(UnknownAction, ("action",), "no such action", expected, action)
-    specs = {name: TensorSpec(shape, dtype) for name, shape, dtype in key}
+    specs = dict(key)
     _check_names(operation.inputs(action), specs)
     plan, samples = resolve(operation, _thaw(config), specs)
     call = Call(

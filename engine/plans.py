@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ PER_SAMPLE = ("x", "y", "dx", "dy", "indices")
 PARAMETERS = ("weight", "bias")
 
 
-@dataclass(frozen=True)
-class TensorSpec:
+class TensorSpec(NamedTuple):
     """A tensor's shape and the name of its dtype, without its data."""
 
     shape: tuple[int, ...]
@@ -103,9 +102,9 @@ class Plan:
         """A tensor's whole shape."""
         return (samples, *self.tail[name]) if name in PER_SAMPLE else self.tail[name]
 
-    def spec(self, name: str, samples: int) -> TensorSpec:
-        """A tensor's whole shape and dtype."""
-        return TensorSpec(self.shape(name, samples), "int64" if name == "indices" else self.dtype)
+    def dtype_of(self, name: str) -> str:
+        """A tensor's dtype."""
+        return "int64" if name == "indices" else self.dtype
 
 
 @dataclass(frozen=True)
@@ -142,14 +141,16 @@ class Call:
         Per-sample outputs lie one request after another along N; gradients of parameters have a
         leading axis of requests.
         """
-        samples = sum(rows)
-        found = {}
-        for name in self.wants:
-            spec = self.plan.spec(name, samples)
-            if name not in PER_SAMPLE:
-                spec = TensorSpec((len(rows), *spec.shape), spec.dtype)
-            found[name] = spec
-        return found
+        samples, requests = sum(rows), len(rows)
+        return {
+            name: TensorSpec((samples if name in PER_SAMPLE else requests, *tail), dtype)
+            for name, tail, dtype in self._wanted
+        }
+
+    @cached_property
+    def _wanted(self) -> tuple[tuple[str, tuple[int, ...], str], ...]:
+        plan = self.plan
+        return tuple((name, plan.tail[name], plan.dtype_of(name)) for name in self.wants)
 
     def cost(self, samples: int) -> Cost:
         """What the call takes for one request of `samples` samples."""

@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -98,14 +97,19 @@ def scratch(elements: int, dtype: np.dtype[Any], part: int = 0) -> NDArray[Any]:
     return _local.scratch[part * PART_BYTES : part * PART_BYTES + size].view(dtype)
 
 
-@contextmanager
-def stoppable(stop: Callable[[], bool] | None) -> Iterator[None]:
-    """Poll `stop` before every block of the computations inside."""
-    before, _local.stop = _local.stop, stop
-    try:
-        yield
-    finally:
-        _local.stop = before
+class stoppable:  # noqa: N801
+    """Poll `stop` before every block of the computations inside this context."""
+
+    __slots__ = ("_before", "_stop")
+
+    def __init__(self, stop: Callable[[], bool] | None) -> None:
+        self._stop = stop
+
+    def __enter__(self) -> None:
+        self._before, _local.stop = _local.stop, self._stop
+
+    def __exit__(self, *_: object) -> None:
+        _local.stop = self._before
 
 
 def check_stop() -> None:
@@ -179,25 +183,30 @@ _depth = 0
 _outside = 1
 
 
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
+class single_threaded_blas:  # noqa: N801
     """Hold BLAS to one thread; the setting of the program around us comes back at the end."""
-    global _depth, _outside
-    blas = _blas()
-    if blas is None:
-        yield
-        return
-    setter, getter = blas
-    with _lock:
-        if _depth == 0:
-            _outside = getter()
-            if _outside != 1:
-                setter(1)
-        _depth += 1
-    try:
-        yield
-    finally:
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        global _depth, _outside
+        blas = _blas()
+        if blas is None:
+            return
+        setter, getter = blas
+        with _lock:
+            if _depth == 0:
+                _outside = getter()
+                if _outside != 1:
+                    setter(1)
+            _depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        global _depth
+        blas = _blas()
+        if blas is None:
+            return
         with _lock:
             _depth -= 1
             if _depth == 0 and _outside != 1:
-                setter(_outside)
+                blas[0](_outside)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels import banded, direct, winograd
+from engine.kernels import banded, direct, flat, winograd
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import within
 
@@ -19,6 +19,7 @@ Array = NDArray[Any]
 FORWARD: Mapping[str, Callable[[Correlation, Array, Array, Array | None, Array], None]] = {
     "direct": direct.forward,
     "banded": banded.forward,
+    "flat": flat.forward,
     "winograd": winograd.forward,
 }
 
@@ -29,7 +30,9 @@ def _kernel(c: Correlation) -> str:
     chosen = c.wanted == "winograd" or (c.wanted != "direct" and c.itemsize == 4)
     if chosen and winograd.suits(c) and (c.wanted == "winograd" or winograd.pays(c)):
         return "winograd"
-    return "banded" if banded.suits(c) else "direct"
+    if banded.suits(c):
+        return "banded"
+    return "flat" if flat.suits(c) else "direct"
 
 
 def algorithm(c: Correlation) -> str:
@@ -58,7 +61,8 @@ def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) 
 def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     """Write dx (N, G, C, *S), the adjoint of `correlate` in x, from dy (N, G, O, *P)."""
     if c.phases is None:
-        direct.backward_input(c, dy, w, dx)
+        kernel = flat if flat.suits(c) else direct
+        kernel.backward_input(c, dy, w, dx)
         return
     unfolded = w.reshape(c.groups, c.outputs, c.channels, *c.kernel)
     for phase in c.phases:
@@ -76,5 +80,5 @@ def correlate_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], d
 
     `rows` says how many consecutive samples belong to each request.
     """
-    kernel = banded.backward_weight if banded.suits(c) else direct.backward_weight
-    kernel(c, x, dy, rows, dw)
+    kernel = banded if banded.suits(c) else flat if flat.suits(c) else direct
+    kernel.backward_weight(c, x, dy, rows, dw)
