@@ -26,11 +26,11 @@ from engine.errors import (
     fail,
     merged,
 )
-from engine.geometry import ranges
+from engine.kernels.nan import settle_nan
 from engine.operation import Operation, require_shape
 from engine.plans import ACTIONS, PER_SAMPLE, Action, Call, Plan, TensorSpec, compute_dtype
 from engine.registry import find
-from engine.threads import aligned, for_each, single_threaded_blas, stoppable
+from engine.threads import aligned, single_threaded_blas, stoppable
 
 Array = NDArray[Any]
 Allocate = Callable[[str, tuple[int, ...], str], Array]
@@ -41,9 +41,6 @@ DEEPEST = 6
 
 PLAIN = frozenset((int, str, bool, float, type(None)))
 """Types whose values are their own stand-ins."""
-
-SETTLED = 1 << 18
-"""Results looked over for NaN at a time."""
 
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 
@@ -120,25 +117,10 @@ def run(
         else:
             operation.backward(call.plan, given, rows, computed)
         for name, array in computed.items():
-            _settle_nan(array)
+            settle_nan(array)
             if array is not results[name]:
                 results[name][...] = array
     return results
-
-
-def _settle_nan(array: Array) -> None:
-    """Give every NaN the same bits: sign and payload depend on where in a vector it was made."""
-    if array.dtype.kind != "f" or array.size == 0:
-        return
-    flat = array.reshape(-1, copy=False)
-
-    def settle(lo: int, hi: int) -> None:
-        part = flat[lo:hi]
-        # A NaN is the minimum of whatever it is among; sums would take twice as long.
-        if np.isnan(np.minimum.reduce(part)):
-            part[np.isnan(part)] = np.nan
-
-    for_each(settle, ranges(array.size, SETTLED), array.size)
 
 
 def split(outputs: Mapping[str, Array], rows: Sequence[int]) -> list[dict[str, Array]]:

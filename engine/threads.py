@@ -33,7 +33,7 @@ SMALL_FLOPS = 4_000_000
 LINE = 64
 """Bytes in a cache line, and in the widest vector."""
 
-SMALL_BYTES = 1 << 16
+SMALL_BYTES = 1 << 18
 """Arrays below this size are not aligned to cache lines."""
 
 

@@ -1,0 +1,34 @@
+"""One bit pattern for every NaN: sign and payload depend on where in a vector it was made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import ranges
+from engine.threads import for_each
+
+Array = NDArray[Any]
+
+BLOCK = 1 << 18
+"""Numbers looked over at a time."""
+
+
+def settle_nan(array: Array) -> None:
+    """Give every NaN of a contiguous array the same bits; integers have none."""
+    if array.dtype.kind != "f" or array.size == 0:
+        return
+    numbers = array.reshape(-1, copy=False)
+    if numbers.size <= BLOCK:
+        _settle(numbers)
+        return
+    cuts = ranges(numbers.size, BLOCK)
+    for_each(lambda lo, hi: _settle(numbers[lo:hi]), cuts, numbers.size)
+
+
+def _settle(numbers: Array) -> None:
+    # A NaN is the minimum of whatever it is among; sums would take twice as long.
+    if np.isnan(np.minimum.reduce(numbers)):
+        numbers[np.isnan(numbers)] = np.nan

@@ -1,0 +1,30 @@
+"""NaN of any sign and payload becomes the one NaN; nothing else changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.kernels import nan
+
+
+@pytest.mark.parametrize("size", [1, 1000, nan.BLOCK, nan.BLOCK + 1, 3 * nan.BLOCK + 7])
+@pytest.mark.parametrize(("float_", "int_"), [("f2", "u2"), ("f4", "u4"), ("f8", "u8")])
+def test_every_nan_gets_the_same_bits(size: int, float_: str, int_: str) -> None:
+    numbers = np.random.default_rng(0).standard_normal((1, size)).astype(float_)
+    numbers[0, size // 2 :: 97] = np.inf
+    before = numbers.copy()
+    places = np.unique([0, size // 3, size - 1])
+    bits = numbers.view(int_)
+    bits[0, places] = np.array(np.nan, float_).view(int_) | 1 | 1 << (8 * numbers.itemsize - 1)
+    nan.settle_nan(numbers)
+    assert set(bits[0, places].tolist()) == {int(np.array(np.nan, float_).view(int_))}
+    others = np.setdiff1d(np.arange(size), places)
+    assert numbers[0, others].tobytes() == before[0, others].tobytes()
+
+
+def test_integers_and_nothing_are_left_alone() -> None:
+    for array in (np.arange(5), np.zeros((0, 3), "f4")):
+        before = array.tobytes()
+        nan.settle_nan(array)
+        assert array.tobytes() == before
