@@ -1,7 +1,7 @@
 import "./styles/index.css";
 import { Client } from "./client";
 import { h } from "./core/dom";
-import { effect } from "./core/signal";
+import { effect, type Read, signal } from "./core/signal";
 import { exportMenu } from "./export/menu";
 import { keyboard } from "./keyboard";
 import type { Explanation, Role } from "./math/layer";
@@ -64,9 +64,25 @@ function fallBack(): void {
   });
 }
 
+/** A picture that stays old for longer than this is shown as old; a quick answer just takes its place. */
+const SLOW_MS = 250;
+
+function slow(): Read<boolean> {
+  const late = signal(false);
+  effect(() => {
+    late.set(false);
+    if (!app.session.stale()) return;
+    const timer = setTimeout(() => late.set(true), SLOW_MS);
+    return () => clearTimeout(timer);
+  });
+  return late;
+}
+
 function mount(): void {
+  const late = slow();
   const main = h("main", { id: "view", role: "tabpanel", "aria-labelledby": () => `tab-${app.view()}` }, () => VIEWS[app.view()]());
-  document.body.replaceChildren(h("div", { class: "page", "data-stale": () => (app.session.stale() ? "1" : "0") },
+  const state = { "data-stale": () => (app.session.stale() ? "1" : "0"), "data-slow": () => (late() ? "1" : "0") };
+  document.body.replaceChildren(h("div", { class: "page", ...state },
     header(app, { share: () => void share(), exports: () => exportMenu(app) }), noticeBar(app), troubleBar(app), main));
 }
 

@@ -13,12 +13,23 @@ export interface Props {
   [name: string]: Value | Handler | Record<string, Value> | undefined;
 }
 
+const NOTHING_YET = Symbol();
 const SVG = "http://www.w3.org/2000/svg";
 const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "selected", "indeterminate"]);
 
+/** Applies a value now and whenever it differs: even an attribute that is set to what it was costs the browser work. */
 function live(value: Value, apply: (value: Plain) => void): void {
-  if (typeof value === "function") effect(() => apply(value()));
-  else apply(value);
+  if (typeof value !== "function") {
+    apply(value);
+    return;
+  }
+  let before: Plain | symbol = NOTHING_YET;
+  effect(() => {
+    const now = value();
+    if (Object.is(now, before)) return;
+    before = now;
+    apply(now);
+  });
 }
 
 function assign(element: Element, name: string, value: Plain): void {
@@ -49,6 +60,15 @@ function nodes(child: Child): Node[] {
   return [document.createTextNode(String(child))];
 }
 
+/** Writes a text over the one that is shown, so that the page keeps its nodes; false where either is something else. */
+function rewritten(shown: readonly Node[], now: Child): boolean {
+  const [only] = shown;
+  if (shown.length !== 1 || !(only instanceof Text) || (typeof now !== "string" && typeof now !== "number")) return false;
+  const text = String(now);
+  if (only.data !== text) only.data = text;
+  return true;
+}
+
 export function append(parent: Node, child: Child): void {
   if (Array.isArray(child)) {
     for (const one of child) append(parent, one);
@@ -57,7 +77,9 @@ export function append(parent: Node, child: Child): void {
     parent.appendChild(end);
     let shown: Node[] = [];
     effect(() => {
-      const next = nodes(child());
+      const now = child();
+      if (rewritten(shown, now)) return;
+      const next = nodes(now);
       for (const old of shown) (old as ChildNode).remove();
       for (const node of next) end.parentNode?.insertBefore(node, end);
       shown = next;

@@ -171,8 +171,9 @@ function paddingControl(control: Control, names: readonly string[]): Child {
 
 function layoutControl(control: Control): Child {
   const { field, value, set } = control;
+  const dimensions = memo(() => dimsOf(control));
   const names = () => {
-    const spatial = ["", "W", "HW", "DHW"][dimsOf(control)];
+    const spatial = ["", "W", "HW", "DHW"][dimensions()];
     return field.name === "layout"
       ? [`NC${spatial}`, `N${spatial}C`]
       : [`OI${spatial}`, `${spatial}IO`, `IO${spatial}`, `O${spatial}I`];

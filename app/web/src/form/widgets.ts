@@ -1,7 +1,7 @@
 /** Small controls. Each shows a value that it reads and says what the user wants; it keeps nothing itself. */
 
 import { type Child, h } from "../core/dom";
-import { effect, type Read } from "../core/signal";
+import { effect, type Read, untrack } from "../core/signal";
 
 export interface StepperOptions {
   readonly label: string;
@@ -66,8 +66,10 @@ export function select(
 ): HTMLSelectElement {
   const element = h("select", { "aria-label": label });
   effect(() => {
-    const now = options();
-    element.replaceChildren(...now.map((one) => h("option", { value: one.value }, one.label)));
+    element.replaceChildren(...options().map((one) => h("option", { value: one.value }, one.label)));
+    element.value = untrack(value);
+  });
+  effect(() => {
     element.value = value();
   });
   element.addEventListener("change", () => {

@@ -1,22 +1,23 @@
 /** A colour map with the numbers at its ends. */
 
 import { h } from "../core/dom";
-import { effect, type Read } from "../core/signal";
 import { brief } from "../core/format";
+import type { Read } from "../core/signal";
 import { theme } from "../state/theme";
-import { LEVELS, type Scale, table } from "./colour";
+import { LEVELS, type MapName, type Scale, table } from "./colour";
+
+/** Colours that a gradient is made of: between two of them the map is as good as straight. */
+const STOPS = 16;
+
+function gradient(name: MapName): string {
+  const { css } = table(theme().name, name);
+  const stops = Array.from({ length: STOPS + 1 }, (_, at) => css[Math.round((at * (LEVELS - 2)) / STOPS)]);
+  return `linear-gradient(to right, ${stops.join(", ")})`;
+}
 
 export function legend(scale: Read<Scale>): HTMLElement {
-  const bar = h("canvas", { class: "legend-bar", width: LEVELS - 1, height: 1, "aria-hidden": "true" });
-  effect(() => {
-    const context = bar.getContext("2d")!;
-    const { bytes } = table(theme().name, scale().map);
-    const image = context.createImageData(LEVELS - 1, 1);
-    for (let level = 0; level < LEVELS - 1; level += 1) {
-      image.data.set([...bytes.subarray(level * 3, level * 3 + 3), 255], level * 4);
-    }
-    context.putImageData(image, 0, 0);
-  });
   return h("span", { class: "legend" },
-    h("span", null, () => brief(scale().low)), bar, h("span", null, () => brief(scale().high)));
+    h("span", null, () => brief(scale().low)),
+    h("span", { class: "legend-bar", "aria-hidden": "true", style: { background: () => gradient(scale().map) } }),
+    h("span", null, () => brief(scale().high)));
 }

@@ -1,33 +1,12 @@
-/** Planes of a tensor as small pictures to choose from. */
+/**
+ * Planes of a tensor as small pictures to choose from. All of them are on one canvas behind the buttons:
+ * every canvas is a layer of its own to the browser, and dozens of them made each frame several times dearer.
+ */
 
 import { h } from "../core/dom";
-import { effect, type Read } from "../core/signal";
-import { theme } from "../state/theme";
-import { level, type Scale, table } from "./colour";
-
-export interface Raster {
-  readonly rows: number;
-  readonly cols: number;
-  readonly base: number;
-  readonly values: ArrayLike<number>;
-}
-
-export function paintRaster(canvas: HTMLCanvasElement, raster: Raster, scale: Scale): void {
-  const { rows, cols, base, values } = raster;
-  if (canvas.width !== cols) canvas.width = cols;
-  if (canvas.height !== rows) canvas.height = rows;
-  const context = canvas.getContext("2d")!;
-  const image = context.createImageData(cols, rows);
-  const { bytes } = table(theme().name, scale.map);
-  for (let i = 0; i < rows * cols; i += 1) {
-    const at = level(scale, values[base + i]) * 3;
-    image.data[i * 4] = bytes[at];
-    image.data[i * 4 + 1] = bytes[at + 1];
-    image.data[i * 4 + 2] = bytes[at + 2];
-    image.data[i * 4 + 3] = 255;
-  }
-  context.putImageData(image, 0, 0);
-}
+import { computed, effect, onCleanup, type Read, signal } from "../core/signal";
+import type { Scale } from "./colour";
+import { paintImage, type Raster, rasterImage } from "./raster";
 
 export interface ThumbnailOptions {
   readonly count: number;
@@ -40,17 +19,53 @@ export interface ThumbnailOptions {
   readonly choose: (at: number) => void;
 }
 
+/** In pixels: a picture's width, the least and greatest height, and what lies around it and between two. */
+const WIDTH = 26;
+const [LEAST, MOST] = [8, 52];
+const PAD = 3;
+const GAP = { across: 6, down: 3 };
+const COLUMN = WIDTH + 2 * PAD + GAP.across;
+
 export function thumbnails(options: ThumbnailOptions): HTMLElement {
-  return h("div", { class: "thumbnails" }, Array.from({ length: options.count }, (_, at) => {
-    const canvas = h("canvas", { "aria-hidden": "true" });
-    effect(() => {
-      const raster = options.plane(at);
-      paintRaster(canvas, raster, options.scale());
-      canvas.style.setProperty("aspect-ratio", `${raster.cols} / ${raster.rows}`);
-    });
-    return h("button", {
+  const columns = signal(0);
+  const height = computed(() => {
+    const { rows, cols } = options.plane(0);
+    return Math.round(Math.min(MOST, Math.max(LEAST, (WIDTH * rows) / cols)));
+  });
+  const canvas = h("canvas", { "aria-hidden": "true" });
+  const element = h("div", { class: "thumbnails", style: { "--tall": () => `${height()}px` } }, canvas,
+    Array.from({ length: options.count }, (_, at) => h("button", {
       type: "button", "aria-label": options.label(at), "aria-pressed": () => String(options.chosen() === at),
       "data-lit": () => (options.lit(at) ? "1" : "0"), onClick: () => options.choose(at),
-    }, canvas);
-  }));
+    }, h("span", { class: "thumbnail" }))));
+  const scratch = document.createElement("canvas");
+  effect(() => {
+    if (columns() === 0) return;
+    const planes = Array.from({ length: options.count }, (_, at) => options.plane(at));
+    paintImage(scratch, rasterImage(planes, options.scale()));
+    paintStrip(canvas, scratch, options.count, columns(), height());
+  });
+  const observer = new ResizeObserver(([entry]) => columns.set(Math.floor((entry.contentRect.width + GAP.across) / COLUMN)));
+  observer.observe(element);
+  onCleanup(() => observer.disconnect());
+  return element;
+}
+
+/** Puts the planes, which lie below each other in `from`, to where the buttons stand. */
+function paintStrip(canvas: HTMLCanvasElement, from: HTMLCanvasElement, count: number, columns: number, tall: number): void {
+  const ratio = Math.min(3, window.devicePixelRatio || 1);
+  const row = tall + 2 * PAD + GAP.down;
+  const [wide, high] = [Math.min(count, columns) * COLUMN - GAP.across, Math.ceil(count / columns) * row - GAP.down];
+  canvas.width = Math.round(wide * ratio);
+  canvas.height = Math.round(high * ratio);
+  canvas.style.width = `${wide}px`;
+  canvas.style.height = `${high}px`;
+  const context = canvas.getContext("2d")!;
+  context.imageSmoothingEnabled = false;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const rows = from.height / count;
+  for (let at = 0; at < count; at += 1) {
+    const [x, y] = [(at % columns) * COLUMN + PAD, Math.floor(at / columns) * row + PAD];
+    context.drawImage(from, 0, at * rows, from.width, rows, x, y, WIDTH, tall);
+  }
 }

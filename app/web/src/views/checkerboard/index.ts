@@ -8,11 +8,10 @@ import { segments, stepper } from "../../form/widgets";
 import { scaleOf } from "../../grid/colour";
 import { NO_LIGHT, NO_RING, type Plane } from "../../grid/draw";
 import { legend } from "../../grid/legend";
-import { paintRaster } from "../../grid/thumbnails";
+import { paintImage, rasterImage } from "../../grid/raster";
 import { gridView } from "../../grid/view";
 import type { App, Board } from "../../state/app";
 import { resource } from "../../state/resource";
-import { theme } from "../../state/theme";
 import { type Picture, pictures, type Pictures } from "./ask";
 import { coverage, evenness, plane } from "./coverage";
 import { footprints } from "./footprints";
@@ -128,8 +127,8 @@ function matrix(app: App, put: (change: Partial<Board>) => void): HTMLElement {
     const start = Math.ceil(kernel / stride) * stride;
     const middle = counts.slice(start, start + 12);
     effect(() => {
-      theme();
-      paintRaster(canvas, { rows: 12, cols: 12, base: 0, values: plane(middle) }, { map: "sequential", low: 0, high: evenness(kernel, stride).most ** 2 * 1.15 });
+      const scale = { map: "sequential", low: 0, high: evenness(kernel, stride).most ** 2 * 1.15 } as const;
+      paintImage(canvas, rasterImage([{ rows: 12, cols: 12, base: 0, values: plane(middle) }], scale));
     });
     return h("td", null, h("button", {
       type: "button", "data-even": evenness(kernel, stride).even ? "1" : "0",

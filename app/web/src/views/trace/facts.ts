@@ -1,6 +1,6 @@
 /** Below the terms: how the output's size comes about, and what the layer costs. */
 
-import { type Child, h } from "../../core/dom";
+import { h } from "../../core/dom";
 import { scaled } from "../../core/format";
 import { spatial } from "../../math/shape";
 import type { App } from "../../state/app";
@@ -35,19 +35,21 @@ export function derivation(served: Served, axis: number): string {
   return `${open}(${input} + ${low} + ${high} − ${reach}) / ${stride}${close} + 1 = ${output}`;
 }
 
-export function facts(app: App): Child {
-  return () => {
+export function facts(app: App): HTMLElement {
+  return h("details", { class: "facts", open: true }, h("summary", null, "This layer"), h("dl", null, () => {
     const served = app.session.served();
-    if (!served) return null;
-    const { plan, info, spec } = served;
-    const line = (name: string, value: Child) => h("div", { class: "fact" }, h("dt", null, name), h("dd", null, value));
-    const unread = served.read.reduce((sum, seen) => sum + 1 - seen, 0);
-    return h("details", { class: "facts", open: true }, h("summary", null, "This layer"),
-      h("dl", null,
-        [...AXES[spec.dims]].map((letter, axis) => line(`Output ${letter}`, derivation(served, axis))),
-        line("Window reaches", plan.receptive_field.join(" × ")),
-        unread > 0 && line("Inputs never read", `${unread} of ${served.read.length}`),
-        line("Work", `${scaled(plan.flops.forward, "FLOP")} forward, ${scaled(plan.flops.backward, "FLOP")} backward`),
-        line("Algorithm", info.algorithm)));
-  };
+    return served && entries(served).map(([name, value]) => h("div", { class: "fact" }, h("dt", null, name), h("dd", null, value)));
+  }));
+}
+
+function entries(served: Served): (readonly [name: string, value: string])[] {
+  const { plan, info, spec, read } = served;
+  const unread = read.reduce((sum, seen) => sum + 1 - seen, 0);
+  return [
+    ...[...AXES[spec.dims]].map((letter, axis) => [`Output ${letter}`, derivation(served, axis)] as const),
+    ["Window reaches", plan.receptive_field.join(" × ")],
+    ...(unread > 0 ? [["Inputs never read", `${unread} of ${read.length}`] as const] : []),
+    ["Work", `${scaled(plan.flops.forward, "FLOP")} forward, ${scaled(plan.flops.backward, "FLOP")} backward`],
+    ["Algorithm", info.algorithm],
+  ];
 }

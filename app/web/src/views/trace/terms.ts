@@ -1,0 +1,192 @@
+/** The list of terms: a table whose rows stay and are written over, since the pointer changes it many times a second. */
+
+import { h } from "../../core/dom";
+import { effect, memo, type Read } from "../../core/signal";
+import { full, medium } from "../../core/format";
+import { level, table } from "../../grid/colour";
+import type { Explanation, Part, Role, Term } from "../../math/layer";
+import { position } from "../../math/shape";
+import type { App } from "../../state/app";
+import type { Served } from "../../state/served";
+import { theme } from "../../state/theme";
+import { scaleFor, SYMBOL } from "./planes";
+
+/** A cell as it is to be: text, and the colours of its tensor where it is a value. */
+interface Entry {
+  readonly kind: string;
+  readonly text: string;
+  readonly colours?: Colours;
+}
+
+interface Colours {
+  readonly background: string;
+  readonly ink: string;
+}
+
+/** What one line of the table is made of, alike for all terms of a cell. */
+interface Columns {
+  readonly heads: readonly Part[];
+  readonly product: string | null;
+  readonly target: Role | null;
+  readonly notes: boolean;
+}
+
+export function coloursOf(served: Served, role: Role, value: number): Colours {
+  const scale = scaleFor(served, role);
+  const colours = table(theme().name, scale.map);
+  const at = level(scale, value);
+  return { background: colours.css[at], ink: colours.ink(at) };
+}
+
+/** The parts to list: under a given cell that cell itself goes without saying. */
+function partsOf(of: Explanation, term: Term): readonly Part[] {
+  const own = (part: Part) => of.kind === "given" && part.index === of.index && (part.role === of.role || part.role === "dz");
+  return term.parts.filter((part) => !own(part));
+}
+
+function columnsOf(of: Explanation): Columns {
+  const heads = of.terms.map((term) => partsOf(of, term)).reduce((most, parts) => (parts.length > most.length ? parts : most), []);
+  const multiplied = of.terms.some((term) => term.parts.length > 1);
+  return {
+    heads,
+    product: multiplied ? "product" : of.kind === "norm" ? "|x|ᵖ" : null,
+    target: (of.terms[0]?.into?.role as Role | undefined) ?? null,
+    notes: of.terms.some((term) => term.note),
+  };
+}
+
+function nameOf(part: Part): string {
+  if (part.role === "factor") return part.label ?? "";
+  return part.role === "dz" ? "dY·φ′" : SYMBOL[part.role];
+}
+
+const tensorOf = (part: Part): Role => (part.role === "dz" ? "dy" : part.role === "factor" ? "y" : part.role);
+
+function letters(served: Served, role: Role): string {
+  const spatial = ["", "w", "h, w", "d, h, w"][served.spec.dims];
+  if (role === "weight" || role === "dweight") return served.spec.op === "conv_transpose" ? `i, o, ${spatial}` : `o, i, ${spatial}`;
+  if (role === "bias" || role === "dbias") return "o";
+  return served.spec.samples > 1 ? `n, c, ${spatial}` : `c, ${spatial}`;
+}
+
+function place(served: Served, part: Part): string {
+  if (part.role === "factor") return "";
+  const role = tensorOf(part);
+  if (role === "bias" || role === "dbias") return String(part.index);
+  const at = position(served.layer.shapes[role]!, part.index, served.spec.dims);
+  const sample = role !== "weight" && role !== "dweight";
+  return (sample && served.spec.samples === 1 ? at.slice(1) : at).join(", ");
+}
+
+interface Title {
+  readonly kind: string;
+  readonly name: string;
+  readonly letters: string;
+}
+
+function titlesOf(served: Served, { heads, product, target, notes }: Columns): Title[] {
+  const found: Title[] = [];
+  heads.forEach((part, at) => {
+    if (at > 0) found.push({ kind: "sign", name: "", letters: "" });
+    found.push({ kind: "at", name: nameOf(part), letters: part.role === "factor" ? "" : letters(served, tensorOf(part)) });
+    found.push({ kind: "num", name: "", letters: "" });
+  });
+  if (product !== null) found.push({ kind: "sign", name: "", letters: "" }, { kind: "num", name: product, letters: "" });
+  if (target) found.push({ kind: "at into", name: SYMBOL[target], letters: letters(served, target) });
+  if (notes) found.push({ kind: "note", name: "", letters: "" });
+  return found;
+}
+
+function head(titles: readonly Title[]): HTMLElement {
+  return h("tr", null, titles.map(({ kind, name, letters }) =>
+    h(name ? "th" : "td", { class: kind, scope: name ? "col" : null },
+      kind === "at into" && "into ",
+      name && (kind === "num" ? name : h("span", { class: "symbol small" }, name)),
+      letters && h("span", { class: "letters" }, ` ${letters}`))));
+}
+
+function line(served: Served, of: Explanation, term: Term, { heads, product, target, notes }: Columns): Entry[] {
+  const parts = partsOf(of, term);
+  const found: Entry[] = [];
+  heads.forEach((_, at) => {
+    const part: Part | undefined = parts[at];
+    if (at > 0) found.push({ kind: "sign", text: part ? "·" : "" });
+    found.push({ kind: "at", text: part ? place(served, part) : "" });
+    if (!part) found.push({ kind: "num", text: "" });
+    else if (part.role === "factor") found.push({ kind: "num", text: part.label || full(part.value) });
+    else found.push({ kind: "num", text: medium(part.value), colours: coloursOf(served, tensorOf(part), part.value) });
+  });
+  if (product !== null) found.push({ kind: "sign", text: "=" }, { kind: "num product", text: medium(term.value) });
+  if (target) found.push({ kind: "at into", text: term.into ? place(served, term.into) : "" });
+  if (notes) found.push({ kind: "note", text: term.note ?? "" });
+  return found;
+}
+
+/** Makes a cell what it is to be; `before` is what it was. */
+function write(cell: HTMLTableCellElement, before: Entry | undefined, { kind, text, colours }: Entry): void {
+  if (before?.kind !== kind) cell.className = kind;
+  const fresh = before === undefined || (before.colours === undefined) !== (colours === undefined);
+  if (fresh) cell.replaceChildren(colours ? h("span", { class: "chip" }, text) : text);
+  const holder = (cell.firstElementChild ?? cell) as HTMLElement;
+  if (!fresh && before.text !== text) holder.firstChild!.nodeValue = text;
+  if (!colours || colours.background === before?.colours?.background) return;
+  holder.style.backgroundColor = colours.background;
+  holder.style.color = colours.ink;
+}
+
+interface Line {
+  readonly entries: readonly Entry[];
+  readonly idle: boolean;
+}
+
+/** Turns the rows of `before` into those of `now`, touching only what differs. */
+function rewrite(body: HTMLTableSectionElement, before: readonly Line[], now: readonly Line[]): void {
+  while (body.rows.length > now.length) body.deleteRow(-1);
+  now.forEach(({ entries, idle }, at) => {
+    const old: Line | undefined = before[at];
+    const row = old ? body.rows[at] : body.insertRow();
+    if (old?.idle !== idle) row.dataset.idle = idle ? "1" : "0";
+    while (row.cells.length > entries.length) row.deleteCell(-1);
+    entries.forEach((entry, column) => write(row.cells[column] ?? row.insertCell(), old?.entries[column], entry));
+  });
+}
+
+/** @param most how many terms to list. */
+export function termTable(app: App, most: Read<number>): HTMLElement {
+  const body = h("tbody");
+  const rowOf = (event: Event) => {
+    const row = (event.target as Element).closest("tr");
+    return row?.parentNode === body ? row.sectionRowIndex : -1;
+  };
+  const open = (at: number) => {
+    const term = app.explanation()?.terms[at];
+    const far = term && (term.into ?? term.parts.find((part) => part.role !== "factor" && part.role !== "bias"));
+    if (far && far.role !== "factor") app.reveal(tensorOf(far), far.index);
+  };
+  const titles = memo(() => {
+    const [of, served] = [app.explanation(), app.session.served()];
+    return of && served && of.terms.length > 0 ? JSON.stringify(titlesOf(served, columnsOf(of))) : "";
+  });
+  const frame = h("div", { class: "terms-frame", tabindex: 0, role: "region", "aria-label": "Terms", hidden: () => titles() === "" },
+    h("table", {
+      class: "terms", onPointerleave: () => app.term.set(-1), onPointerover: (event: Event) => app.term.set(rowOf(event)),
+      onClick: (event: Event) => open(rowOf(event)),
+    },
+      h("thead", null, () => titles() !== "" && head(JSON.parse(titles()) as Title[])), body));
+  let shown: readonly Line[] = [];
+  let scrolled = false;
+  frame.addEventListener("scroll", () => {
+    scrolled = frame.scrollTop > 0;
+  });
+  effect(() => {
+    const [of, served] = [app.explanation(), app.session.served()];
+    if (!of || !served) return;
+    const columns = columnsOf(of);
+    const now = of.terms.slice(0, most()).map((term) => ({ entries: line(served, of, term, columns), idle: term.idle === true }));
+    rewrite(body, shown, now);
+    shown = now;
+    // Asked for only where it does something: it makes the browser lay out the page at once.
+    if (scrolled) frame.scrollTop = 0;
+  });
+  return frame;
+}
