@@ -128,20 +128,38 @@ class Blocking:
     samples: int
 
 
+COLUMNS = 64
+"""Positions that products are cut into: whole vectors, and as many sums as registers hold."""
+
+
 def block_tile(out: Sequence[int], width: int) -> tuple[int, ...]:
-    """Output positions per block: at most `width`, whole rows where they fit, evenly cut."""
+    """Output positions per block: at most `width`, whole rows where they fit, evenly cut.
+
+    Blocks hold a multiple of `COLUMNS` where that fits, so that no product is left with a few.
+    """
     tile = [1] * len(out)
     for axis in reversed(range(len(out))):
-        parts = -(-out[axis] // min(out[axis], width))
-        tile[axis] = -(-out[axis] // parts)
-        width //= tile[axis]
-        if tile[axis] < out[axis] or width <= 1:
+        fitting = min(out[axis], width)
+        each = -(-out[axis] // -(-out[axis] // fitting))
+        if each < out[axis]:
+            step = COLUMNS // gcd(COLUMNS, prod(tile))
+            rounded = -(-each // step) * step
+            each = rounded if rounded <= fitting else each
+        tile[axis] = each
+        width //= each
+        if each < out[axis] or width <= 1:
             break
     return tuple(tile)
 
 
 def blocking(
-    out: Sequence[int], taps: int, channels: int, other: int, groups: int, capacity: int
+    out: Sequence[int],
+    taps: int,
+    channels: int,
+    other: int,
+    groups: int,
+    capacity: int,
+    widest: int,
 ) -> Blocking:
     """Choose blocks of at most `capacity` elements (at least one position of one channel).
 
@@ -151,13 +169,14 @@ def blocking(
         channels: channels per group.
         other: rows of the other side of the product, which share the block's width.
         groups: number of groups.
-        capacity: elements in one part of the scratch.
+        capacity: elements of a block's patches, and of its results.
+        widest: positions of a block; as many as it says are worth cutting channels for.
     """
-    wanted = min(64, prod(out))
+    wanted = min(widest, prod(out))
     chunk = max(1, min(channels, capacity // max(1, taps * wanted)))
     chunk = -(-channels // -(-channels // chunk))
     rows = max(chunk * taps, other)
-    tile = block_tile(out, max(1, capacity // rows))
+    tile = block_tile(out, max(1, min(widest, capacity // rows)))
     alike = max(1, capacity // (prod(tile) * rows))
     return Blocking(tile, chunk, min(groups, alike), max(1, alike // groups))
 

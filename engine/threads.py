@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from engine.errors import Stopped
 
-PART_BYTES = 2 << 20
+PART_BYTES = 3 << 19
 """One part of a thread's scratch; gathered patches, results and the other operand have one each."""
 
 SCRATCH_BYTES = 3 * PART_BYTES

@@ -17,7 +17,14 @@ from math import prod
 
 from engine.geometry import Axis, Blocking, Tile, blocking, tiles
 from engine.kernels.phases import Residue, residues
+from engine.kernels.products import IN_PLACE
 from engine.threads import PART_BYTES
+
+WIDEST = 448
+"""Positions of a block: the patches of more leave the second-level cache before they are multiplied."""
+
+LEAST_WORK = 4_000_000
+"""Multiplications of a block, where that takes more positions: starting a block costs as many."""
 
 MOST_PHASES = 64
 """Phases above which an adjoint rather scatters: each is a correlation of its own."""
@@ -137,8 +144,13 @@ class Correlation:
         return self.taps * prod(cuts) * parts
 
     def _blocks(self, channels: int) -> Blocking:
-        capacity = PART_BYTES // self.itemsize
-        return blocking(self.positions, self.taps, channels, self.outputs, self.groups, capacity)
+        weights = channels * self.taps * self.outputs
+        capacity, widest = PART_BYTES // self.itemsize, prod(self.positions)
+        if weights <= IN_PLACE:
+            capacity, widest = capacity * 3 // 4, max(WIDEST, LEAST_WORK // weights)
+        return blocking(
+            self.positions, self.taps, channels, self.outputs, self.groups, capacity, widest
+        )
 
     @staticmethod
     def _shared(channels: int) -> int:

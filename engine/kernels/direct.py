@@ -16,10 +16,14 @@ from numpy.typing import NDArray
 from engine.geometry import Tile, ranges, tiles
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import gather, scatter, within
+from engine.kernels.products import multiply
 from engine.kernels.requests import RequestBlock, request_blocks, sum_samples
 from engine.threads import for_each, scratch
 
 Array = NDArray[Any]
+
+LINE = 16
+"""Numbers of float32 in a cache line."""
 
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
@@ -50,21 +54,15 @@ def forward_block(
         columns = patches(c, x[:, :, lo:hi], tile, width)
         weights = w if hi - lo == c.channels else w[..., lo * c.taps : hi * c.taps]
         if lo == 0:
-            _multiply(weights, columns, out)
+            multiply(weights, columns, out)
         else:
-            out += np.matmul(weights, columns, out=part(1, out.shape, out.dtype))
+            more = part(1, out.shape, out.dtype)
+            multiply(weights, columns, more)
+            out += more
     if bias is not None:
         out += bias[..., None]
     if flat is None:
         target[...] = out.reshape(target.shape)
-
-
-def _multiply(weights: Array, columns: Array, out: Array) -> None:
-    """out (n, g, O, T) = weights (g, O, C·K) · columns (n, g, C·K, T), in either memory order."""
-    if out.strides[-1] == out.itemsize:
-        np.matmul(weights, columns, out=out)
-    else:
-        np.matmul(columns.swapaxes(-1, -2), weights.swapaxes(-1, -2), out=out.swapaxes(-1, -2))
 
 
 def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
@@ -78,7 +76,8 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
         for tile in tiles(c.positions, blocks.tile):
             upstream = flat_tile(dy[n, g], tile)
             shape = (*target.shape[:2], weights.shape[1], upstream.shape[3])
-            columns = np.matmul(weights, upstream, out=part(0, shape, dx.dtype))
+            columns = part(0, shape, dx.dtype)
+            multiply(weights, upstream, columns)
             scatter(columns.reshape(_unfolded(c, target, tile)), c.axes, tile, c.mode, target)
 
     cuts = [
@@ -180,7 +179,8 @@ def patches(c: Correlation, x: Array, tile: Tile, width: int) -> Array:
         flat = _flat_view(x[within(slice(lo, hi) for lo, hi in tile)], width)
         if flat is not None:
             return flat
-    shape = _unfolded(c, x, tile)
-    columns = part(0, shape, x.dtype)
-    gather(x, c.axes, tile, c.mode, columns)
-    return columns.reshape(*x.shape[:2], x.shape[2] * c.taps, width)
+    # Rows begin on cache lines, so that tiles of them do.
+    pitch = -(-width // LINE) * LINE if width > LINE else width
+    columns = part(0, (*x.shape[:2], x.shape[2] * c.taps, pitch), x.dtype)[..., :width]
+    gather(x, c.axes, tile, c.mode, columns.reshape(_unfolded(c, x, tile), copy=False))
+    return columns

@@ -80,11 +80,19 @@ def test_a_last_window_of_ceil_mode_starts_inside(axis: Axis) -> None:
     st.integers(1, 70),
     st.integers(1, 8),
     st.integers(100, 5000),
+    st.integers(1, 500),
 )
 def test_blocks_fit_their_capacity(
-    out: list[int], taps: int, channels: int, other: int, groups: int, capacity: int
+    out: list[int],
+    taps: int,
+    channels: int,
+    other: int,
+    groups: int,
+    capacity: int,
+    widest: int,
 ) -> None:
-    b = blocking(out, taps, channels, other, groups, capacity)
+    b = blocking(out, taps, channels, other, groups, capacity, widest)
+    assert prod(b.tile) <= widest
     one = max(b.channels * taps, other)
     assert prod(b.tile) * one <= capacity or (prod(b.tile) == 1 and (b.channels == 1 or other > 1))
     if prod(b.tile) > 1:

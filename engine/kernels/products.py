@@ -1,0 +1,81 @@
+"""Products of weights with columns, cut so that BLAS multiplies them where they lie.
+
+OpenBLAS copies the operands of a large product into panels of its own, which pays for itself only where
+both are long. Up to `UNPACKED` multiplications it reads them in place, at a higher rate if the
+columns stay in the second-level cache. So a product is cut into tiles of `COLUMNS` columns by as many rows
+as stay below that, all of them views that one call of `matmul` goes through. How it is cut depends on
+its own three sizes alone, and so do the bits of its results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import COLUMNS
+
+Array = NDArray[Any]
+
+UNPACKED = 1_000_000
+"""Multiplications up to which BLAS does not copy operands."""
+
+IN_PLACE = 1 << 18
+"""Weights that stay in the second-level cache. More are read faster from panels."""
+
+STEP = 8
+"""Rows that the registers take at a time."""
+
+WORTHWHILE = 200_000
+"""Multiplications of one tile for which starting a product costs little."""
+
+FIRST_LEVEL = 8192
+"""Numbers of the weights that stay in the first-level cache where results lie columns first."""
+
+Span = tuple[int, int, int]
+"""A range and the length of the equal pieces that it is cut into."""
+
+
+def spans(size: int, step: int) -> Iterator[Span]:
+    """[0, size) as one range of whole steps, then one of the rest."""
+    whole = size - size % step
+    if whole:
+        yield 0, whole, step
+    if whole < size:
+        yield whole, size, size - whole
+
+
+@lru_cache(maxsize=4096)
+def pieces(rows: int, depth: int, columns: int) -> tuple[tuple[Span, ...], tuple[Span, ...]] | None:
+    """How a product of (rows, depth) and (depth, columns) is cut along both, or None if it is not."""
+    fitting = UNPACKED // (depth * min(COLUMNS, columns))
+    if rows * depth * columns <= UNPACKED or rows * depth > IN_PLACE or fitting < STEP:
+        return None
+    each = min(rows, fitting - fitting % STEP)
+    if rows > each:
+        each = -(-rows // (-(-rows // each) * STEP)) * STEP
+    tile = COLUMNS * max(1, WORTHWHILE // (each * depth * COLUMNS))
+    return tuple(spans(rows, each)), tuple(spans(columns, tile))
+
+
+def multiply(weights: Array, columns: Array, out: Array) -> None:
+    """out (n, g, O, T) = weights (g, O, K) · columns (n, g, K, T), in either memory order of T and O."""
+    if out.strides[-1] != out.itemsize:
+        np.matmul(columns.swapaxes(-1, -2), weights.swapaxes(-1, -2), out=out.swapaxes(-1, -2))
+        return
+    cut = pieces(*weights.shape[1:], columns.shape[3])
+    if cut is None:
+        np.matmul(weights, columns, out=out)
+        return
+    n, g, depth, _ = columns.shape
+    for top, bottom, rows in cut[0]:
+        left = weights[:, top:bottom].reshape(1, g, 1, -1, rows, depth)
+        for lo, hi, tile in cut[1]:
+            right = columns[..., lo:hi].reshape(n, g, 1, depth, -1, tile)
+            target = out[:, :, top:bottom, lo:hi].reshape(n, g, left.shape[3], rows, -1, tile)
+            np.matmul(
+                left, right.transpose(0, 1, 4, 2, 3, 5), out=target.transpose(0, 1, 4, 2, 3, 5)
+            )

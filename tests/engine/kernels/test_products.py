@@ -1,0 +1,47 @@
+"""Products cut into pieces: the same numbers, every result once, and bits that columns do not share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.geometry import COLUMNS
+from engine.kernels.products import IN_PLACE, STEP, UNPACKED, multiply, pieces
+
+SHAPES = [
+    (1, 1, 1),
+    (64, 576, 448),
+    (64, 576, 100),
+    (67, 129, 201),
+    (128, 1152, 70),
+    (600, 500, 90),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("last", [False, True])
+def test_values(shape: tuple[int, int, int], last: bool) -> None:
+    rows, depth, columns = shape
+    rng = np.random.default_rng(0)
+    w, x = rng.standard_normal((2, rows, depth)), rng.standard_normal((3, 2, depth, columns + 5))
+    x = x[..., :columns]
+    out = np.full((3, 2, columns, rows) if last else (3, 2, rows, columns), np.nan)
+    multiply(w, x, out.swapaxes(2, 3) if last else out)
+    np.testing.assert_allclose(out.swapaxes(2, 3) if last else out, w @ x, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_pieces_cover_both_axes_and_stay_small(shape: tuple[int, int, int]) -> None:
+    rows, depth, columns = shape
+    cut = pieces(rows, depth, columns)
+    if cut is None:
+        assert rows * depth * columns <= UNPACKED or rows * depth > IN_PLACE
+        return
+    for size, along in zip((rows, columns), cut, strict=True):
+        assert [lo for lo, _, _ in along] == [0, *(hi for _, hi, _ in along[:-1])]
+        assert along[-1][1] == size
+        assert all((hi - lo) % each == 0 for lo, hi, each in along)
+    tallest, widest = (max(each for _, _, each in along) for along in cut)
+    assert tallest * depth * widest <= UNPACKED
+    assert tallest % STEP == 0 or tallest == rows
+    assert widest % COLUMNS == 0 or widest == columns
