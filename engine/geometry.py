@@ -132,6 +132,10 @@ COLUMNS = 64
 """Positions that products are cut into: whole vectors, and as many sums as registers hold."""
 
 
+WIDEST = 448
+"""Positions of a block: the patches of more leave the second-level cache before they are multiplied."""
+
+
 def block_tile(out: Sequence[int], width: int) -> tuple[int, ...]:
     """Output positions per block: at most `width`, whole rows where they fit, evenly cut.
 
@@ -170,9 +174,9 @@ def blocking(
         other: rows of the other side of the product, which share the block's width.
         groups: number of groups.
         capacity: elements of a block's patches, and of its results.
-        widest: positions of a block; as many as it says are worth cutting channels for.
+        widest: positions of a block; up to `WIDEST` are worth cutting channels for.
     """
-    wanted = min(widest, prod(out))
+    wanted = min(WIDEST, widest, prod(out))
     chunk = max(1, min(channels, capacity // max(1, taps * wanted)))
     chunk = -(-channels // -(-channels // chunk))
     rows = max(chunk * taps, other)

@@ -15,13 +15,10 @@ from functools import cached_property
 from itertools import product
 from math import prod
 
-from engine.geometry import Axis, Blocking, Tile, blocking, tiles
+from engine.geometry import WIDEST, Axis, Blocking, Tile, blocking, tiles
 from engine.kernels.phases import Residue, residues
 from engine.kernels.products import IN_PLACE
 from engine.threads import PART_BYTES
-
-WIDEST = 448
-"""Positions of a block: the patches of more leave the second-level cache before they are multiplied."""
 
 LEAST_WORK = 4_000_000
 """Multiplications of a block, where that takes more positions: starting a block costs as many."""
@@ -93,14 +90,14 @@ class Correlation:
     @cached_property
     def input_blocks(self) -> Blocking:
         """Blocks of the adjoint in x: cut into parts of channels, so that threads share a sample."""
-        return self._blocks(self._shared(self.channels))
+        return self._large_blocks(self._shared(self.channels))
 
     @cached_property
     def weight_blocks(self) -> Blocking:
         """Blocks for the adjoint in w, whose partial sums over O × C·K must fit the scratch too."""
         capacity = PART_BYTES // self.itemsize
         fitting = max(1, capacity // (self.outputs * self.taps))
-        blocks = self._blocks(min(self._shared(self.channels), fitting))
+        blocks = self._large_blocks(min(self._shared(self.channels), fitting))
         partial = self.outputs * blocks.channels * self.taps
         alike = max(1, min(blocks.groups * blocks.samples, capacity // partial))
         groups = min(self.groups, alike)
@@ -144,17 +141,24 @@ class Correlation:
         return self.taps * prod(cuts) * parts
 
     def _blocks(self, channels: int) -> Blocking:
+        """Blocks whose patches are gathered for products in place, where the weights are few."""
         weights = channels * self.taps * self.outputs
-        capacity, widest = PART_BYTES // self.itemsize, prod(self.positions)
-        if weights <= IN_PLACE:
-            capacity, widest = capacity * 3 // 4, max(WIDEST, LEAST_WORK // weights)
-        return blocking(
-            self.positions, self.taps, channels, self.outputs, self.groups, capacity, widest
-        )
+        if weights > IN_PLACE:
+            return self._large_blocks(channels)
+        capacity = PART_BYTES * 3 // 4 // self.itemsize
+        return self._cut(channels, capacity, max(WIDEST, LEAST_WORK // weights))
+
+    def _large_blocks(self, channels: int) -> Blocking:
+        """Blocks as large as the scratch allows."""
+        return self._cut(channels, PART_BYTES // self.itemsize, prod(self.positions))
+
+    def _cut(self, channels: int, capacity: int, widest: int) -> Blocking:
+        sizes = self.taps, channels, self.outputs, self.groups
+        return blocking(self.positions, *sizes, capacity, widest)
 
     @staticmethod
     def _shared(channels: int) -> int:
-        return -(-channels // (4 if channels >= 64 else 2 if channels >= 32 else 1))
+        return -(-channels // (4 if channels >= 128 else 2 if channels >= 32 else 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,8 +123,12 @@ def _weight_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:
     """Products of dy (n, g, O, *P) and the windows of x (n, g, C, *S): (n, g, O, C·K)."""
     upstream = flat_tile(dy, tile)
     columns = patches(c, x, tile, upstream.shape[3])
-    out = part(1, (*upstream.shape[:3], columns.shape[2]), dy.dtype)
-    return np.matmul(upstream, columns.swapaxes(2, 3), out=out)
+    # BLAS multiplies faster with the longer side on the left.
+    if columns.shape[2] < upstream.shape[2]:
+        out = part(1, (*upstream.shape[:3], columns.shape[2]), dy.dtype)
+        return np.matmul(upstream, columns.swapaxes(2, 3), out=out)
+    out = part(1, (*columns.shape[:3], upstream.shape[2]), dy.dtype)
+    return np.matmul(columns, upstream.swapaxes(2, 3), out=out).swapaxes(2, 3)
 
 
 def _joint_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:
