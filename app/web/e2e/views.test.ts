@@ -1,15 +1,10 @@
 /** The other views, and what can be taken away from the page. */
 
-import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { promisify } from "node:util";
+import { readFileSync } from "node:fs";
 import { decode, encode } from "@msgpack/msgpack";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { go, launch, link, open } from "./browser";
-import { PYTHON } from "./service";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -111,51 +106,7 @@ describe("Image", () => {
   });
 });
 
-const run = promisify(execFile);
-
-/** `name [[…]]` lines of a program's output, as flat numbers. */
-function printed(output: string): Record<string, number[]> {
-  return Object.fromEntries(output.trim().split("\n").map((line) => {
-    const [, name, list] = /^(\w+) (.*)$/.exec(line)!;
-    return [name, (JSON.parse(list) as unknown[]).flat(9) as number[]];
-  }));
-}
-
 describe("Request", () => {
-  it("gives programs whose output is what the page shows", async () => {
-    const { page, done } = await open(browser);
-    const folder = mkdtempSync(join(tmpdir(), "convoke-"));
-    // The default install has no PyTorch; where it is, its programs are run too.
-    const torch = await run(PYTHON, ["-c", "import torch"]).then(() => true, () => false);
-    const languages = torch ? ["Python", "PyTorch"] : ["Python"];
-    const layers = [
-      { op: "conv", b: 1, x: "random.2", config: { stride: 2, padding: [[1, 0], [2, 1]], activation: "gelu", flip_kernel: true } },
-      { op: "conv_transpose", b: 1, config: { stride: 2, padding: 1, output_padding: 1 } },
-      { op: "max_pool", x: "random.5", config: { kernel: 3, stride: 2, padding: 1 } }, { op: "max_unpool" },
-    ];
-    for (const layer of layers) {
-      await go(page, link({ ...layer, view: "trace" }));
-      const shown = await page.evaluate(() => Object.fromEntries((["y", "dx", "dweight", "dbias"] as const).map((role) => [role, window.convoke.value(role)])));
-      await go(page, link({ ...layer, view: "request" }));
-      for (const language of languages) {
-        await page.getByRole("radio", { name: language }).click();
-        const file = join(folder, "program.py");
-        writeFileSync(file, (await page.locator("pre.code").textContent())!);
-        const found = printed((await run(PYTHON, [file])).stdout);
-        for (const [name, values] of Object.entries(found)) {
-          expect(values.length, `${layer.op} ${language} ${name}`).toBe(shown[name].length);
-          values.forEach((value, i) => expect(Math.abs(value - shown[name][i]), `${layer.op} ${language} ${name}`).toBeLessThan(2e-5 * (1 + Math.abs(value))));
-        }
-        expect(Object.keys(found)).toContain("dx");
-      }
-    }
-    await page.getByRole("radio", { name: "curl" }).click();
-    const shell = await page.locator("pre.code").textContent();
-    const { stdout } = await run("sh", ["-c", shell!]);
-    expect(JSON.parse(stdout)).toHaveProperty("dx");
-    await done();
-  }, 120_000);
-
   it("annotates every byte of the body", async () => {
     const { page, done } = await open(browser, link({ view: "request" }));
     const rows = await page.locator(".byte-table tbody tr").allTextContents();

@@ -5,7 +5,6 @@ import type { Action, Served } from "../../state/served";
 import { FILE, MOST_NUMBERS } from "./snippets";
 import { list, python, tuple } from "./literal";
 
-
 const perAxis = (value: unknown, dims: number, otherwise: unknown): number[] => {
   const given = value ?? otherwise;
   return Array.isArray(given) ? (given as number[]) : (Array(dims).fill(given) as number[]);
@@ -128,10 +127,11 @@ export function pytorch(served: Served, action: Action): string {
   const { given, shapes, spec } = served;
   const names = Object.keys(given).filter((name) => action === "backward" || name !== "dy") as (keyof typeof given)[];
   const long = names.reduce((sum, name) => sum + (given[name]?.length ?? 0), 0) > MOST_NUMBERS;
+  const odd = names.some((name) => Array.from(given[name] as Values).some((value) => !Number.isFinite(value)));
   const moved = spec.config.layout || spec.config.weight_layout;
   const tensor = (name: keyof typeof given) => {
     const kind = name === "indices" ? ", dtype=torch.int64" : ", dtype=torch.float32";
-    const values = long ? `saved["${name}"]["data"]` : list(given[name] as Values, "");
+    const values = long ? (odd ? `list(map(float, saved["${name}"]["data"]))` : `saved["${name}"]["data"]`) : list(given[name] as Values, "");
     const needs = action === "backward" && GRADIENTS.some((one) => one === name) ? ".requires_grad_()" : "";
     return `${name} = torch.tensor(${values}${kind}).reshape${tuple(shapes[name])}${needs}`;
   };
@@ -140,7 +140,7 @@ export function pytorch(served: Served, action: Action): string {
   const prints = action === "forward" ? [] : GRADIENTS.filter((name) => given[name]).map((name) =>
     `print("d${name}", (${name}.grad${name === "x" ? "" : share}).tolist())`);
   return [
-    ...(long ? ["import json", ""] : []), "import torch", "import torch.nn.functional as F", "",
+    ...(long ? ["import json", ""] : []), ...(odd && !long ? ["from math import inf, nan", ""] : []), "import torch", "import torch.nn.functional as F", "",
     ...(caveat ? [`# ${caveat}`] : []),
     ...(moved ? ["# PyTorch’s own order of axes; the request’s layout differs."] : []),
     ...(long ? [`# The tensors are in the file ${FILE}, from the button below.`, `with open("${FILE}") as file:`, "    saved = json.load(file)"] : []),
