@@ -1,6 +1,8 @@
 /** The other views, and what can be taken away from the page. */
 
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { decode, encode } from "@msgpack/msgpack";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -90,7 +92,54 @@ it("Checkerboard: 3 by 2 is uneven, 4 by 2 is even, and the gradient is the same
   await done();
 });
 
+/** 8×8 grey, white on the right: PNG as a browser writes it. */
+async function halves(page: Page): Promise<Buffer> {
+  const url = await page.evaluate(() => {
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [8, 8];
+    const context = canvas.getContext("2d")!;
+    context.fillStyle = "#808080";
+    context.fillRect(0, 0, 8, 8);
+    context.fillStyle = "#fff";
+    context.fillRect(4, 0, 4, 8);
+    return canvas.toDataURL();
+  });
+  return Buffer.from(url.split(",")[1], "base64");
+}
+
+/** The numbers of the picture on show, at the middle of its left and right halves. */
+async function sides(page: Page): Promise<string[]> {
+  return page.locator('[data-map="picture-0"]').evaluate((grid) => {
+    const canvas = grid.querySelector("canvas")!;
+    const at = (part: number) => [...canvas.getContext("2d")!.getImageData(canvas.width * part, canvas.height / 2, 1, 1).data].join(" ");
+    return [at(0.25), at(0.75)];
+  });
+}
+
 describe("Image", () => {
+  it("takes a picture that is dropped on it, and one that is pasted", async () => {
+    const { page, done } = await open(browser, link({ view: "image" }), { permissions: ["clipboard-read", "clipboard-write"] });
+    await page.locator("[data-map=feature-0]").waitFor();
+    const sample = await sides(page);
+    const file = join(mkdtempSync(join(tmpdir(), "convoke-")), "halves.png");
+    writeFileSync(file, await halves(page));
+    const devtools = await page.context().newCDPSession(page);
+    const data = { items: [], files: [file], dragOperationsMask: 1 };
+    for (const type of ["dragEnter", "dragOver", "drop"] as const) await devtools.send("Input.dispatchDragEvent", { type, x: 700, y: 400, data });
+    await page.getByRole("button", { name: "Use the sample" }).waitFor();
+    await expect.poll(() => sides(page)).toEqual(["120 120 120 255", "251 250 248 255"]);
+    await page.getByRole("button", { name: "Use the sample" }).click();
+    await expect.poll(() => sides(page)).toEqual(sample);
+    await page.evaluate(async (base64) => {
+      const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+      await navigator.clipboard.write([new ClipboardItem({ "image/png": new Blob([bytes], { type: "image/png" }) })]);
+    }, readFileSync(file).toString("base64"));
+    await page.keyboard.press("Control+V");
+    await page.getByRole("button", { name: "Use the sample" }).waitFor();
+    await expect.poll(() => sides(page)).toEqual(["120 120 120 255", "251 250 248 255"]);
+    await done();
+  });
+
   it("takes a picture of the user's own, and traces any unit to the input", async () => {
     const { page, done } = await open(browser, link({ view: "image" }));
     await page.locator("[data-map=feature-0]").waitFor();
