@@ -1,4 +1,4 @@
-/** The list of terms: a table whose rows stay and are written over, since the pointer changes it many times a second. */
+/** The list of terms: what each is made of, line by line. */
 
 import { h } from "../../core/dom";
 import { effect, memo, type Read } from "../../core/signal";
@@ -10,18 +10,7 @@ import type { App } from "../../state/app";
 import type { Served } from "../../state/served";
 import { theme } from "../../state/theme";
 import { scaleFor, SYMBOL } from "./planes";
-
-/** A cell as it is to be: text, and the colours of its tensor where it is a value. */
-interface Entry {
-  readonly kind: string;
-  readonly text: string;
-  readonly colours?: Colours;
-}
-
-interface Colours {
-  readonly background: string;
-  readonly ink: string;
-}
+import { type Colours, type Entry, type Line, rewrite } from "./rows";
 
 /** What one line of the table is made of, alike for all terms of a cell. */
 interface Columns {
@@ -120,35 +109,6 @@ function line(served: Served, of: Explanation, term: Term, { heads, product, tar
   if (target) found.push({ kind: "at into", text: term.into ? place(served, term.into) : "" });
   if (notes) found.push({ kind: "note", text: term.note ?? "" });
   return found;
-}
-
-/** Makes a cell what it is to be; `before` is what it was. */
-function write(cell: HTMLTableCellElement, before: Entry | undefined, { kind, text, colours }: Entry): void {
-  if (before?.kind !== kind) cell.className = kind;
-  const fresh = before === undefined || (before.colours === undefined) !== (colours === undefined);
-  if (fresh) cell.replaceChildren(colours ? h("span", { class: "chip" }, text) : text);
-  const holder = (cell.firstElementChild ?? cell) as HTMLElement;
-  if (!fresh && before.text !== text) holder.firstChild!.nodeValue = text;
-  if (!colours || colours.background === before?.colours?.background) return;
-  holder.style.backgroundColor = colours.background;
-  holder.style.color = colours.ink;
-}
-
-interface Line {
-  readonly entries: readonly Entry[];
-  readonly idle: boolean;
-}
-
-/** Turns the rows of `before` into those of `now`, touching only what differs. */
-function rewrite(body: HTMLTableSectionElement, before: readonly Line[], now: readonly Line[]): void {
-  while (body.rows.length > now.length) body.deleteRow(-1);
-  now.forEach(({ entries, idle }, at) => {
-    const old: Line | undefined = before[at];
-    const row = old ? body.rows[at] : body.insertRow();
-    if (old?.idle !== idle) row.dataset.idle = idle ? "1" : "0";
-    while (row.cells.length > entries.length) row.deleteCell(-1);
-    entries.forEach((entry, column) => write(row.cells[column] ?? row.insertCell(), old?.entries[column], entry));
-  });
 }
 
 /** @param most how many terms to list. */

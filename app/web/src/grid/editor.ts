@@ -1,0 +1,35 @@
+/** A field laid over a cell, to type its new value into. */
+
+import { h } from "../core/dom";
+import { corner } from "./draw";
+import type { GridOptions } from "./view";
+
+/** Enter or leaving it sets the value, Escape does not. */
+export function editor(options: GridOptions, of: { index: number; text: string }, close: () => void): HTMLElement {
+  const [x, y] = corner(options.plane(), options.cell(), of.index);
+  const side = Math.max(options.cell(), 44);
+  const field = h("input", {
+    class: "grid-editor",
+    type: "text",
+    inputmode: "decimal",
+    "aria-label": `New value of ${options.describe(of.index)}`,
+    value: of.text || String(options.plane().values[of.index]),
+    style: { left: `${x - (side - options.cell()) / 2}px`, top: `${y}px`, width: `${side}px`, height: `${Math.max(24, options.cell())}px` },
+  });
+  let done = false;
+  const finish = (keep: boolean) => {
+    if (done) return;
+    done = true;
+    const value = Number(field.value.replace("−", "-").replace(",", "."));
+    if (keep && field.value.trim() !== "" && Number.isFinite(value)) options.onEdit?.(of.index, value);
+    close();
+  };
+  field.addEventListener("keydown", (event) => {
+    event.stopPropagation();
+    if (event.key === "Enter") finish(true);
+    else if (event.key === "Escape") finish(false);
+  });
+  field.addEventListener("pointerdown", (event) => event.stopPropagation());
+  field.addEventListener("blur", () => finish(true));
+  return field;
+}
