@@ -125,7 +125,7 @@ describe("Image", () => {
     writeFileSync(file, await halves(page));
     const devtools = await page.context().newCDPSession(page);
     const data = { items: [], files: [file], dragOperationsMask: 1 };
-    for (const type of ["dragEnter", "dragOver", "drop"] as const) await devtools.send("Input.dispatchDragEvent", { type, x: 700, y: 400, data });
+    for (const type of ["dragEnter", "dragOver", "drop"] as const) await devtools.send("Input.dispatchDragEvent", { type, x: 5, y: 400, data });
     await page.getByRole("button", { name: "Use the sample" }).waitFor();
     await expect.poll(() => sides(page)).toEqual(["120 120 120 255", "251 250 248 255"]);
     await page.getByRole("button", { name: "Use the sample" }).click();

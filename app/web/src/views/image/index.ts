@@ -1,7 +1,7 @@
 /** Image: the user's picture through one layer and back, and the gradient of any unit at the input. */
 
 import { type Child, h } from "../../core/dom";
-import { computed, effect, memo, type Read, signal } from "../../core/signal";
+import { computed, effect, memo, onCleanup, type Read, signal } from "../../core/signal";
 import type { App } from "../../state/app";
 import { resource } from "../../state/resource";
 import { filterRow, settingsRow } from "./controls";
@@ -52,7 +52,7 @@ export function imageView(app: App): HTMLElement {
       h("p", null, "Convolved, pooled, unpooled, and rebuilt by the transposed convolution with the same weights. Choose any unit of a map to see its gradient at the input: what the unit looks for, placed where it looks.")),
     sourceRow(own), settingsRow(settings, put), filterRow(settings, put),
     () => (started() ? body(passed.value as Read<Passed>, shownTrace, put, settings) : h("p", { class: "hint" }, "…")));
-  accept(element, own);
+  accept(own);
   shows(app, () => exportRows(passed.value(), shownTrace()));
   return element;
 }
@@ -69,18 +69,25 @@ function sourceRow(own: { (): Blob | null; set(blob: Blob | null): void }): HTML
     h("span", { class: "hint" }, () => (own() ? "Your picture is not part of the link; it goes to this service only." : "Or drop one here, or paste it.")));
 }
 
-function accept(element: HTMLElement, own: { set(blob: Blob | null): void }): void {
+/** Takes pictures dropped anywhere: beside the target the browser would leave the page to show them. */
+function accept(own: { set(blob: Blob | null): void }): void {
   const take = (event: Event, items: DataTransfer | null) => {
     const file = pictureIn(items);
     if (!file) return;
     event.preventDefault();
     own.set(file);
   };
-  element.addEventListener("dragover", (event) => event.preventDefault());
-  element.addEventListener("drop", (event) => take(event, event.dataTransfer));
+  const over = (event: Event) => event.preventDefault();
+  const drop = (event: DragEvent) => take(event, event.dataTransfer);
   const paste = (event: ClipboardEvent) => take(event, event.clipboardData);
+  document.addEventListener("dragover", over);
+  document.addEventListener("drop", drop);
   document.addEventListener("paste", paste);
-  effect(() => () => document.removeEventListener("paste", paste));
+  onCleanup(() => {
+    document.removeEventListener("dragover", over);
+    document.removeEventListener("drop", drop);
+    document.removeEventListener("paste", paste);
+  });
 }
 
 function body(passed: Read<Passed>, traced: Read<Traced | null>, put: (change: Partial<ImageSettings>) => void, settings: Read<ImageSettings>): Child {
