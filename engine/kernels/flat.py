@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -43,7 +43,7 @@ MOST_OUTPUTS = 64
 LONGEST_ROW = 64
 """Outputs of a row above which the runs of one row are long enough."""
 
-BLOCK_BYTES = PART_BYTES // 4
+BLOCK_BYTES = PART_BYTES // 2
 """Columns of the samples that share a block: enough to be worth a call, and a share for each thread."""
 
 MOST_VIEWS = 64
@@ -61,6 +61,7 @@ class Flat:
         offsets: where the run of each tap begins.
         length: columns of a product.
         samples: samples of one block; 0 where not even one fits the scratch.
+        most: samples that fit the scratch.
     """
 
     padded: tuple[int, ...]
@@ -69,6 +70,7 @@ class Flat:
     offsets: tuple[int, ...]
     length: int
     samples: int
+    most: int
 
 
 @lru_cache(maxsize=1024)
@@ -89,6 +91,7 @@ def flat(c: Correlation) -> Flat:
         tuple(sum(t * move for t, move in zip(tap, moves, strict=True)) for tap in taps),
         length,
         max(1, BLOCK_BYTES // largest) if largest <= PART_BYTES else 0,
+        PART_BYTES // largest,
     )
 
 
@@ -114,7 +117,7 @@ class Views:
         runs: the run of each tap in the slab, (n, G, C, L), one after another.
         columns: (n, G, C, *K, L); `matrix` is the same as (n, G, C·K, L).
         rows: what stands on the other side, (n, G, O, L); `outputs` are its columns (n, G, O, *P).
-        sums: products of rows and columns, (n, G, O, C·K); it lies where the slab does.
+        sums: products of columns and rows, (n, G, C·K, O); it lies where the slab does.
     """
 
     slab: Array
@@ -173,7 +176,7 @@ def _made(c: Correlation, samples: int) -> Views:
         columns.reshape(samples, c.groups, c.channels * c.taps, plan.length),
         rows,
         np.ndarray((*other, *c.positions), dtype, rows, 0, outputs),
-        _part((*other, c.channels * c.taps), dtype, 1),
+        _part((samples, c.groups, c.channels * c.taps, c.outputs), dtype, 1),
     )
 
 
@@ -211,7 +214,8 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             v.matrix[..., _unused(c)] = 0
             _add_runs(c, v, target)
 
-    for_each(block, ranges(dx.shape[0], flat(c).samples), c.flops * dx.shape[0])
+    # Runs are added in many short calls, where threads wait for each other: the fewer, the better.
+    for_each(block, ranges(dx.shape[0], flat(c).most), c.flops * dx.shape[0])
 
 
 def _add_runs(c: Correlation, v: Views, dx: Array) -> None:
@@ -230,22 +234,32 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     """
     dw[...] = 0
 
-    def block(batch: Sequence[RequestBlock]) -> None:
+    def block(batch: Sequence[RequestBlock], part: Correlation, channels: slice) -> None:
         for requests, n, each in batch:
-            v = views(c, n.stop - n.start)
-            v.load(x[n])
+            v = views(part, n.stop - n.start)
+            v.load(x[n, :, channels])
             v.rows.fill(0)
             v.outputs[...] = dy[n]
-            turned = v.matrix.swapaxes(2, 3)
-            np.matmul(v.rows, turned, out=v.sums)
+            # In the other order, BLAS takes up to twice as long.
+            np.matmul(v.matrix, v.rows.swapaxes(2, 3), out=v.sums)
             if not np.isfinite(np.add.reduce(v.sums, axis=None)):
-                v.matrix[..., _unused(c)] = 0
-                np.matmul(v.rows, turned, out=v.sums)
-            target = dw[requests]
-            target += sum_samples(v.sums, each).reshape(target.shape)
+                v.matrix[..., _unused(part)] = 0
+                np.matmul(v.matrix, v.rows.swapaxes(2, 3), out=v.sums)
+            target = dw[requests, :, :, channels]
+            target += sum_samples(v.sums, each).swapaxes(2, 3).reshape(target.shape)
 
-    cuts = [(batch,) for batch in request_blocks(rows, flat(c).samples)]
+    batches = list(request_blocks(rows, flat(c).samples))
+    cuts = [(batch, part, channels) for batch in batches for part, channels in _halves(c)]
     for_each(block, cuts, c.flops * x.shape[0])
+
+
+@lru_cache(maxsize=1024)
+def _halves(c: Correlation) -> tuple[tuple[Correlation, slice], ...]:
+    """The correlation cut in two along its channels, so that threads can share one request."""
+    return tuple(
+        (replace(c, channels=hi - lo), slice(lo, hi))
+        for lo, hi in ranges(c.channels, -(-c.channels // 2))
+    )
 
 
 def _unused(c: Correlation) -> NDArray[np.intp]:

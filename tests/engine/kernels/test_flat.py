@@ -51,7 +51,7 @@ def both(run: Callable[[object, np.ndarray], None], shape: tuple[int, ...]) -> n
     return out
 
 
-@pytest.fixture(params=[PART_BYTES // 4, 1], ids=["several samples a block", "one sample a block"])
+@pytest.fixture(params=[PART_BYTES // 2, 1], ids=["several samples a block", "one sample a block"])
 def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
     monkeypatch.setattr(flat, "BLOCK_BYTES", request.param)
     flat.flat.cache_clear()
