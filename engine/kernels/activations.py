@@ -57,8 +57,15 @@ def _sigmoid(z: Array) -> Array:
     return np.where(z < 0, e, np.ones_like(e)) / (1 + e)
 
 
-def _one_minus_square(t: Array) -> Array:
-    return 1 - t * t
+def _sigmoid_slope(z: Array) -> Array:
+    # s·(1 − s), but not so written: where s is near 1 the difference would have few digits left.
+    e = np.exp(-np.abs(z))
+    return e / ((1 + e) * (1 + e))
+
+
+def _tanh_slope(z: Array) -> Array:
+    # 1 − tanh² z, without the difference.
+    return 4 * _sigmoid_slope(2 * z)
 
 
 def _elu(z: Array, alpha: float, scale: float = 1.0) -> Array:
@@ -75,29 +82,28 @@ _ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 _CUBIC = 0.044715
 
 
+def _gelu_inner(z: Array) -> Array:
+    return _ROOT_TWO_OVER_PI * (z + _CUBIC * z * z * z)
+
+
 def _gelu(z: Array, approximate: bool) -> Array:
     if approximate:
-        return 0.5 * z * (1 + np.tanh(_ROOT_TWO_OVER_PI * (z + _CUBIC * z * z * z)))
+        # (1 + tanh u) / 2 is the sigmoid of 2u.
+        return z * _sigmoid(2 * _gelu_inner(z))
     return 0.5 * z * erfc(-z * _ROOT_HALF)
 
 
 def _gelu_slope(z: Array, approximate: bool) -> Array:
     if approximate:
-        t = np.tanh(_ROOT_TWO_OVER_PI * (z + _CUBIC * z * z * z))
-        inner = _ROOT_TWO_OVER_PI * (1 + 3 * _CUBIC * z * z)
-        return 0.5 * (1 + t) + 0.5 * z * _one_minus_square(t) * inner
+        u = 2 * _gelu_inner(z)
+        inner = 2 * _ROOT_TWO_OVER_PI * (1 + 3 * _CUBIC * z * z)
+        return _sigmoid(u) + z * _sigmoid_slope(u) * inner
     density = np.exp(-0.5 * z * z) * (0.5 * _ROOT_TWO_OVER_PI)
     return 0.5 * erfc(-z * _ROOT_HALF) + z * density
 
 
 def _silu_slope(z: Array) -> Array:
-    s = _sigmoid(z)
-    return s * (1 + z * (1 - s))
-
-
-def _sigmoid_slope(z: Array) -> Array:
-    s = _sigmoid(z)
-    return s * (1 - s)
+    return _sigmoid(z) + z * _sigmoid_slope(z)
 
 
 def _hard_sigmoid(z: Array, alpha: float, beta: float) -> Array:
@@ -147,7 +153,7 @@ TABLE: dict[str, Definition] = {
         "alpha·z + beta, clipped to [0, 1]",
         (("alpha", 0.2), ("beta", 0.5)),
     ),
-    "tanh": Definition(np.tanh, lambda z: _one_minus_square(np.tanh(z)), "tanh z"),
+    "tanh": Definition(np.tanh, _tanh_slope, "tanh z"),
     "softplus": Definition(_softplus, _sigmoid, "log(1 + exp z)"),
     "exponential": Definition(np.exp, np.exp, "exp z"),
     "affine": Definition(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { erf } from "../src/math/activation";
+import { activation, erfc } from "../src/math/activation";
 import { source } from "../src/math/axis";
 import { buildLayer } from "../src/math/build";
 import type { Layer, Role } from "../src/math/layer";
@@ -200,13 +200,21 @@ describe("pools", () => {
 });
 
 describe("pieces", () => {
-  it("erf to double precision", () => {
-    const known: [number, number][] = [[0, 0], [0.5, 0.5204998778130465], [1.5, 0.9661051464753108],
-      [2.5, 0.999593047982555], [4, 0.9999999845827421]];
+  it("erfc to double precision, in both tails", () => {
+    const known: [number, number][] = [
+      [0, 1], [0.1, 0.8875370839817152], [0.5, 0.4795001221869535], [1, 0.15729920705028513], [1.9, 0.007209570764742524],
+      [2, 0.004677734981047266], [3, 2.209049699858544e-5], [5, 1.5374597944280347e-12], [9, 4.13703174651381e-37],
+    ];
     for (const [z, value] of known) {
-      expect(Math.abs(erf(z) - value)).toBeLessThan(3e-16 + 1e-15 * value);
-      expect(erf(-z)).toBeCloseTo(-value, 14);
+      expect(Math.abs(erfc(z) / value - 1), `${z}`).toBeLessThan(5e-14);
+      expect(erfc(-z)).toBeCloseTo(2 - value, 14);
     }
+  });
+
+  it("slopes with all their digits where they are all but constant", () => {
+    expect(activation("tanh")!.slope(9) * Math.cosh(9) ** 2).toBeCloseTo(1, 13);
+    expect(activation("sigmoid")!.slope(30) * Math.exp(30)).toBeCloseTo(1, 12);
+    expect(activation("gelu")!.slope(-7.5) / -1.7938314830426e-12).toBeCloseTo(1, 11);
   });
 
   it("padding modes copy the right cells", () => {

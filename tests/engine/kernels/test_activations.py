@@ -53,6 +53,24 @@ def test_derivative_is_the_slope(name: str, other: bool) -> None:
     np.testing.assert_allclose(dz, 3 * activation.derivative(z))
 
 
+@pytest.mark.parametrize(
+    "activation",
+    [
+        *(Activation(name, TABLE[name].defaults) for name in ("sigmoid", "tanh", "silu", "gelu")),
+        Activation("gelu", (("approximate", True),)),
+    ],
+)
+def test_slopes_keep_their_digits_where_they_are_all_but_constant(activation: Activation) -> None:
+    z = np.array([-9, -7.5, -5, -3, 3, 5, 7.5, 9], np.float32)
+    exact = activation.derivative(z.astype(np.float64))
+    np.testing.assert_allclose(activation.derivative(z), exact, rtol=2e-5)
+
+
+def test_tanh_slope_against_the_standard_library() -> None:
+    expected = [1 / math.cosh(z) ** 2 for z in Z]
+    np.testing.assert_allclose(Activation("tanh").derivative(Z), expected, rtol=1e-13)
+
+
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_an_element_rounds_alike_wherever_it_stands(name: str, dtype: type) -> None:

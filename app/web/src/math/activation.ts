@@ -11,10 +11,12 @@ type Pair = readonly [value: (z: number) => number, slope: (z: number) => number
 
 const logistic = (z: number) => (z < 0 ? Math.exp(z) / (1 + Math.exp(z)) : 1 / (1 + Math.exp(-z)));
 
-/** erf by its series near zero and erfc's continued fraction elsewhere, to double precision. */
-export function erf(z: number): number {
+/** s·(1 − s), but not so written: where s is near 1 the difference would have few digits left. */
+const logisticSlope = (z: number) => logistic(z) * logistic(-z);
+
+/** erfc by the series of erf near zero and its continued fraction elsewhere, to double precision on both sides. */
+export function erfc(z: number): number {
   const a = Math.abs(z);
-  if (a > 6) return Math.sign(z);
   if (a < 2) {
     let term = a;
     let sum = a;
@@ -22,11 +24,12 @@ export function erf(z: number): number {
       term *= (-a * a) / n;
       sum += term / (2 * n + 1);
     }
-    return Math.sign(z) * ((2 / Math.sqrt(Math.PI)) * sum || 0);
+    return 1 - Math.sign(z) * ((2 / Math.sqrt(Math.PI)) * sum || 0);
   }
   let fraction = 0;
   for (let n = 60; n >= 1; n -= 1) fraction = n / 2 / (a + fraction);
-  return Math.sign(z) * (1 - Math.exp(-a * a) / (Math.sqrt(Math.PI) * (a + fraction)));
+  const tail = Math.exp(-a * a) / (Math.sqrt(Math.PI) * (a + fraction));
+  return z < 0 ? 2 - tail : tail;
 }
 
 function elu(alpha: number, scale: number): Pair {
@@ -38,17 +41,17 @@ function elu(alpha: number, scale: number): Pair {
 
 function gelu(approximate: boolean): Pair {
   if (!approximate) {
-    const phi = (z: number) => 0.5 * (1 + erf(z * Math.SQRT1_2));
+    const phi = (z: number) => 0.5 * erfc(-z * Math.SQRT1_2);
     return [
       (z) => z * phi(z),
       (z) => phi(z) + (z * Math.exp((-z * z) / 2)) / Math.sqrt(2 * Math.PI),
     ];
   }
-  const root = Math.sqrt(2 / Math.PI);
-  const tanh = (z: number) => Math.tanh(root * (z + 0.044715 * z ** 3));
+  // (1 + tanh u) / 2 is the logistic function of 2u.
+  const twice = (z: number) => 2 * Math.sqrt(2 / Math.PI) * (z + 0.044715 * z ** 3);
   return [
-    (z) => 0.5 * z * (1 + tanh(z)),
-    (z) => 0.5 * (1 + tanh(z)) + 0.5 * z * (1 - tanh(z) ** 2) * root * (1 + 3 * 0.044715 * z * z),
+    (z) => z * logistic(twice(z)),
+    (z) => logistic(twice(z)) + z * logisticSlope(twice(z)) * 2 * Math.sqrt(2 / Math.PI) * (1 + 3 * 0.044715 * z * z),
   ];
 }
 
@@ -70,10 +73,10 @@ function pair(name: string, p: Parameters): Pair {
     case "silu":
       return [
         (z) => z * logistic(z),
-        (z) => logistic(z) * (1 + z * (1 - logistic(z))),
+        (z) => logistic(z) + z * logisticSlope(z),
       ];
     case "sigmoid":
-      return [logistic, (z) => logistic(z) * (1 - logistic(z))];
+      return [logistic, logisticSlope];
     case "hard_sigmoid": {
       const line = (z: number) => number("alpha", 0.2) * z + number("beta", 0.5);
       return [
@@ -82,7 +85,7 @@ function pair(name: string, p: Parameters): Pair {
       ];
     }
     case "tanh":
-      return [Math.tanh, (z) => 1 - Math.tanh(z) ** 2];
+      return [Math.tanh, (z) => 4 * logisticSlope(2 * z)];
     case "softplus":
       return [(z) => Math.max(z, 0) + Math.log1p(Math.exp(-Math.abs(z))), logistic];
     case "exponential":
