@@ -31,7 +31,7 @@ process.exit(require("node:fs").existsSync(chromium.executablePath()) ? 0 : 1);
 endef
 export PLAYWRIGHT_HAS_BROWSER
 
-.PHONY: help serve page no-page test check test-page test-python format docs lock bench bench-service soak chaos example-photo example-digits clean
+.PHONY: help serve page no-page test check test-page test-python format docs lock bench bench-service soak chaos fuzz example-photo example-digits clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -97,6 +97,9 @@ soak: $(DEVELOPMENT) ## mixed traffic with faults for ten minutes; fails if anyt
 
 chaos: $(DEVELOPMENT) ## workers, server and clients harmed at random for five minutes (ARGS="--minutes 60 --seed 1")
 	$(BIN)/python -m benchmarks.chaos $(ARGS)
+
+fuzz: $(DEVELOPMENT) ## a million mutants of the corpus for each format (FUZZ_EXECUTIONS=..., FUZZ_SEED=...)
+	FUZZ_EXECUTIONS=$(or $(FUZZ_EXECUTIONS),1000000) FUZZ_SEED=$(or $(FUZZ_SEED),1) $(BIN)/python -m pytest tests/fuzz
 
 example-photo: $(DEVELOPMENT) ## a photograph through the layers of a running service -> docs/photo.png (URL=...)
 	$(BIN)/python examples/photo.py --url $(URL) --output docs/photo.png
