@@ -103,7 +103,7 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
             inputs, upstream = x[n, g, channels[0] : channels[1]], dy[n, g]
             for tile in tiles(c.positions, blocks.tile):
                 if not c.weight_joins:
-                    sums = sum_samples(_weight_sums(c, inputs, upstream, tile), each)
+                    sums = sum_samples(weight_sums(c, inputs, upstream, tile), each)
                     target += sums.reshape(target.shape)
                     continue
                 for request, sum_ in enumerate(target):
@@ -119,7 +119,7 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     for_each(block, cuts, c.flops * x.shape[0])
 
 
-def _weight_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:
+def weight_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:
     """Products of dy (n, g, O, *P) and the windows of x (n, g, C, *S): (n, g, O, C·K)."""
     upstream = flat_tile(dy, tile)
     columns = patches(c, x, tile, upstream.shape[3])
@@ -132,7 +132,7 @@ def _weight_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:
 
 
 def _joint_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:
-    """`_weight_sums` with the sum over samples within one product: (g, O, C·K)."""
+    """`weight_sums` with the sum over samples within one product: (g, O, C·K)."""
     block = np.moveaxis(dy[within(slice(lo, hi) for lo, hi in tile)], 0, 2)
     upstream = part(2, block.shape, dy.dtype)
     upstream[...] = block

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels import banded, direct, flat, winograd
+from engine.kernels import banded, direct, flat, planes, winograd
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import within
 
@@ -80,5 +80,5 @@ def correlate_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], d
 
     `rows` says how many consecutive samples belong to each request.
     """
-    kernel = banded if banded.suits(c) else flat if flat.suits(c) else direct
+    kernel = planes if planes.suits(c) else flat if flat.suits(c) else direct
     kernel.backward_weight(c, x, dy, rows, dw)

@@ -1,0 +1,62 @@
+"""Inputs along an axis laid in a row with their padding, so that every tap reads a run of it.
+
+Along an axis with a stride, the row keeps residues modulo the stride apart: what one tap reads over
+all outputs then is consecutive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+
+from engine.geometry import Axis
+
+
+@dataclass(frozen=True, slots=True)
+class Taps:
+    """Taps of one residue: the first of them reads from `first` on, each next from `step` further."""
+
+    taps: slice
+    residue: int
+    first: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a slab: `residues` parts of `width` numbers.
+
+    `moves` are (residue, where in it, which inputs); where none goes, padding stands. Tap k of output
+    o reads number o + k's place of its residue.
+    """
+
+    residues: int
+    width: int
+    moves: tuple[tuple[int, slice, slice], ...]
+    taps: tuple[Taps, ...]
+
+
+@lru_cache(maxsize=4096)
+def row(axis: Axis) -> Row:
+    """The row that the outputs of an axis read."""
+    width = -(-((axis.out - 1) * axis.stride + axis.extent) // axis.stride)
+    moves = tuple(_move(axis, residue, width) for residue in range(axis.stride))
+    return Row(axis.stride, width, tuple(m for m in moves if m[1].start < m[1].stop), _taps(axis))
+
+
+def _move(axis: Axis, residue: int, width: int) -> tuple[int, slice, slice]:
+    first, stride = residue - axis.low, axis.stride
+    lo, hi = max(0, -(first // stride)), min(width, -(-(axis.size - first) // stride))
+    inputs = slice(first + lo * stride, first + (hi - 1) * stride + 1, stride)
+    return residue, slice(lo, hi), inputs
+
+
+def _taps(axis: Axis) -> tuple[Taps, ...]:
+    alike = axis.stride // gcd(axis.stride, axis.dilation)
+    step = alike * axis.dilation // axis.stride
+    found = []
+    for tap in range(min(alike, axis.kernel)):
+        first, residue = divmod(tap * axis.dilation, axis.stride)
+        found.append(Taps(slice(tap, None, alike), residue, first, step))
+    return tuple(found)

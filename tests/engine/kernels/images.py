@@ -1,0 +1,51 @@
+"""Small correlations of images and random arrays for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.geometry import Axis, strided_out
+from engine.kernels.correlation import Correlation
+
+Pair = tuple[int, int]
+
+IMAGES: list[dict[str, Pair]] = [
+    {"size": (9, 9), "kernel": (5, 5), "padding": (2, 3)},
+    {"size": (4, 30), "kernel": (4, 4), "padding": (0, 0)},
+    {"size": (21, 17), "kernel": (7, 3), "padding": (3, 3)},
+    {"size": (5, 3), "kernel": (4, 7), "padding": (6, 6)},
+    {"size": (13, 12), "kernel": (3, 3), "padding": (1, 1), "stride": (2, 2)},
+    {"size": (11, 16), "kernel": (3, 4), "padding": (1, 0), "stride": (3, 2), "dilation": (2, 3)},
+    {"size": (1, 8), "kernel": (1, 3), "padding": (0, 1), "stride": (4, 1)},
+    {"size": (3, 9), "kernel": (2, 2), "padding": (9, 0), "stride": (1, 5)},
+]
+
+
+def image(
+    size: Pair,
+    kernel: Pair,
+    padding: Pair,
+    stride: Pair = (1, 1),
+    dilation: Pair = (1, 1),
+    itemsize: int = 8,
+    groups: int = 9,
+    channels: int = 1,
+    outputs: int = 1,
+) -> Correlation:
+    axes = []
+    for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
+        out = strided_out(n, d * (k - 1) + 1, s, *padding)
+        axes.append(Axis(n, k, s, d, *padding, out))
+    return Correlation(tuple(axes), groups, channels, outputs, "zeros", itemsize)
+
+
+def tensors(c: Correlation, samples: int = 3) -> tuple[np.ndarray, ...]:
+    """x, w, bias and dy."""
+    rng = np.random.default_rng(0)
+    shapes = (
+        (samples, c.groups, c.channels, *(a.size for a in c.axes)),
+        (c.groups, c.outputs, c.channels * c.taps),
+        (c.groups, c.outputs),
+        (samples, c.groups, c.outputs, *c.positions),
+    )
+    return tuple(rng.standard_normal(shape).astype(f"f{c.itemsize}") for shape in shapes)

@@ -1,0 +1,51 @@
+"""Dot products of planes against gathered patches: values, blocks, requests and bad numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from engine.kernels import direct, planes
+from tests.engine.kernels.images import IMAGES, Pair, image, tensors
+
+
+@pytest.fixture(params=[2 << 20, 1 << 10], ids=["whole", "cut"])
+def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(planes, "PART_BYTES", request.param)
+    planes.blocks.cache_clear()
+    yield
+    planes.blocks.cache_clear()
+
+
+@pytest.mark.parametrize("shape", IMAGES)
+@pytest.mark.parametrize("bad", [None, np.nan, np.inf])
+@pytest.mark.usefixtures("_parts")
+def test_values(shape: dict[str, Pair], bad: float | None) -> None:
+    c = image(**shape)
+    x, _, _, dy = tensors(c)
+    if bad is not None:
+        x[0, 3, 0, -1, -1] = dy[2, 5, 0, 0, 0] = bad
+    got, want = np.full((2, 3, c.groups, 1, 1, *c.kernel), np.nan)
+    with np.errstate(invalid="ignore"):
+        planes.backward_weight(c, x, dy, (2, 0, 1), got)
+        direct.backward_weight(c, x, dy, (2, 0, 1), want)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def test_a_row_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    c = image((9, 9), (3, 3), (1, 1))
+    assert planes.suits(c)
+    monkeypatch.setattr(planes, "PART_BYTES", 1 << 7)
+    assert not planes.suits(c)
+
+
+def test_the_same_bits_whoever_comes_along() -> None:
+    c = image((30, 30), (7, 7), (3, 3), itemsize=4)
+    x, _, _, dy = tensors(c, 4)
+    together = np.zeros((2, c.groups, 1, 1, *c.kernel), np.float32)
+    planes.backward_weight(c, x, dy, (1, 3), together)
+    single = np.zeros_like(together[:1])
+    planes.backward_weight(c, x[1:], dy[1:], (3,), single)
+    assert single.tobytes() == together[1:].tobytes()

@@ -1,0 +1,32 @@
+"""Rows of a slab hold what each tap reads, in order."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.geometry import Axis, strided_out
+from engine.kernels.slabs import row
+
+
+@given(st.data())
+def test_every_tap_reads_its_inputs_or_padding(data: st.DataObject) -> None:
+    size, kernel = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 6))
+    stride, dilation = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))
+    low = data.draw(st.integers(-3, 6))
+    high = data.draw(st.integers(max(0, dilation * (kernel - 1) + 1 - size - low), 20))
+    out = strided_out(size, dilation * (kernel - 1) + 1, stride, low, high)
+    axis = Axis(size, kernel, stride, dilation, low, high, out)
+    laid, x = row(axis), np.arange(1, size + 1)
+    slab = np.zeros((laid.residues, laid.width), np.int64)
+    for residue, place, inputs in laid.moves:
+        slab[residue, place] = x[inputs]
+    seen = {}
+    for t in laid.taps:
+        for number, tap in enumerate(range(kernel)[t.taps]):
+            begin = t.first + number * t.step
+            seen[tap] = slab[t.residue, begin : begin + out].tolist()
+    for tap in range(kernel):
+        at = [axis.input_of(tap, o) for o in range(out)]
+        assert seen[tap] == [i + 1 if 0 <= i < size else 0 for i in at]
