@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.errors import LimitExceeded, QueueFull
-from app.promises import Promises
+from app.promises import NOBODY, Promises, Visitor
 from engine.errors import Issue
 
 RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
 """Bounds of `Retry-After`."""
 
-NEWCOMERS = 0.75
-"""Part of the queue that newcomers may fill while others are promised a place."""
+HELD = 0.5
+"""Most of the queue that is kept from newcomers for those who were told to come."""
 
 RATE_MEMORY_S = 10.0
 """Time constant of the average over which the drain rate is measured."""
@@ -113,63 +113,74 @@ def check_cost(cost: Cost, limits: CostLimits) -> None:
 class Admission:
     """Permits for requests that are accepted and not yet answered, by count and bytes.
 
-    While promises are due, newcomers may fill `NEWCOMERS` of the queue only; the rest is for those
-    who come back when they were told to. The workers find enough to do either way.
+    Whoever was told to come about now finds a place: up to `HELD` of the queue is kept from
+    newcomers for as many as were told so. The workers find enough to do either way.
     """
 
     def __init__(self, limits: QueueLimits) -> None:
         self._limits = limits
         self._rate = DrainRate()
         self._promises = Promises()
+        self._uncrowded = limits.requests * (1 - HELD)
         self.requests = 0
         self.nbytes = 0
 
-    def check(self, name: str, now: float) -> None:
-        """Refuse what `acquire` would refuse whatever its size, before anything is done for it.
+    def crowded(self, more: int) -> bool:
+        """Whether `check` might refuse somebody, with so many more than have permits."""
+        limits = self._limits
+        return self.requests + more > self._uncrowded or self.nbytes > limits.nbytes * (1 - HELD)
+
+    def check(self, nbytes: int, now: float, visitor: Visitor, ahead: int = 0) -> None:
+        """Refuse what `acquire` would refuse, before anything is done for it.
 
         Args:
-            name: of the request; see `Promises`.
+            nbytes: that it has at least.
+            ahead: requests that were let in and have not acquired their permits yet.
 
         Raises:
             QueueFull: there is no room; says when there will be.
         """
-        if self.requests and self._is_full(1, name, now):
-            raise self._refusal(name, now)
+        held = self.requests + ahead
+        if not held:
+            return
+        limits = self._limits
+        requests, most = float(limits.requests), float(limits.nbytes)
+        full = held >= requests or self.nbytes + nbytes > most
+        if full or self._promises.claim(visitor, now) is None:
+            free = 1 - min(self._promises.held(now) / requests, HELD)
+            if full or held >= requests * free or self.nbytes + nbytes > most * free:
+                raise self._refusal(held, now, visitor)
 
-    def acquire(self, nbytes: int, now: float, name: str = "") -> None:
+    def acquire(self, nbytes: int, now: float, visitor: Visitor = NOBODY) -> None:
         """Take a permit. Whatever was accepted singly by cost is let in when nothing else is.
 
         Raises:
             QueueFull: there is no room; says when there will be.
         """
-        if self.requests and self._is_full(nbytes, name, now):
-            raise self._refusal(name, now)
-        self._promises.keep(name)
+        self.check(nbytes, now, visitor)
+        promise = self._promises.claim(visitor, now)
+        if promise is not None:
+            self._promises.keep(promise)
         self._rate.advance(now, busy=self.requests > 0)
         self.requests += 1
         self.nbytes += nbytes
 
-    def _is_full(self, nbytes: int, name: str, now: float) -> bool:
-        """Whether there is no room for so many bytes more."""
-        requests, most = self._limits.requests, self._limits.nbytes
-        if self._promises.any_due(now) and not self._promises.due(name, now):
-            requests, most = math.ceil(NEWCOMERS * requests), math.ceil(NEWCOMERS * most)
-        return self.requests >= requests or self.nbytes + nbytes > most
+    def left(self, visitor: Visitor) -> None:
+        """A connection has been closed."""
+        self._promises.loosen(visitor)
 
-    def _refusal(self, name: str, now: float) -> QueueFull:
+    def _refusal(self, held: int, now: float, visitor: Visitor) -> QueueFull:
         """The refusal of a request: after the queue has drained there is room, and promised."""
         limits = self._limits
         self._rate.advance(now, busy=True)
-        drained = self._rate.time_for(self.requests, self.nbytes)
-        after = min(max(drained, RETRY_MIN_S), RETRY_MAX_S)
-        if name:
-            # Before anything was measured, the queue is taken to drain in the least time.
-            per_s = self.requests / (drained or RETRY_MIN_S)
-            after = self._promises.make(name, now, math.ceil(after), per_s)
+        drained = self._rate.time_for(held, self.nbytes)
+        after = math.ceil(min(max(drained, RETRY_MIN_S), RETRY_MAX_S))
+        # Before anything was measured, the queue is taken to drain in the least time.
+        per_s = held / (drained or RETRY_MIN_S)
         return QueueFull(
-            f"{self.requests} requests with {self.nbytes} bytes wait; the queue takes "
+            f"{held} requests with {self.nbytes} bytes wait; the queue takes "
             f"{limits.requests} requests and {limits.nbytes} bytes.",
-            retry_after=after,
+            retry_after=self._promises.make(visitor, now, after, per_s, HELD * held),
         )
 
     def release(self, nbytes: int, now: float) -> None:

@@ -7,20 +7,17 @@ by size as the bytes come in and by time through `sweep`, which costs requests n
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import sys
-import termios
-from collections.abc import Callable, Iterable, Sized
+import itertools
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
 
 from httptools import HttpRequestParser
 from uvicorn.config import Config
-from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from app.edge import ARRIVED, GONE, LINGER_S, REST, new_request_id
+from app.edge import ARRIVED, CONNECTION, FIRST_BYTES, GONE, LINGER_S, REST, new_request_id
 from app.errors import (
     HeadersTooLarge,
     MalformedRequest,
@@ -28,30 +25,17 @@ from app.errors import (
     ServiceError,
     TooManyConnections,
 )
+from app.gate import HEAD_BYTES, Gate, Refusal
 from app.incoming import SINK_BYTES, Incoming
-from app.problems import Problem, problem
+from app.problems import problem
 from app.settings import Settings
 from app.telemetry import Telemetry
+from app.transport import Flow, as_http, unsent_bytes
+
+_numbers = itertools.count(1)
 
 LEAVING_CONNECTIONS = 64
 """Connections beyond the limit that are held for the moment in which their refusal is read."""
-
-
-class _Flow(FlowControl):
-    """Reads nothing more while requests wait that were read already.
-
-    Whoever waits for a body has reading resumed, whose body may long be whole; a client that sends
-    request after request would have all of them taken in.
-    """
-
-    def __init__(self, transport: asyncio.Transport, pipeline: Sized) -> None:
-        super().__init__(transport)
-        self._pipeline = pipeline
-
-    def resume_reading(self) -> None:
-        """Read on, unless requests wait."""
-        if not self._pipeline:
-            super().resume_reading()
 
 
 class Connection(HttpToolsProtocol):
@@ -59,6 +43,7 @@ class Connection(HttpToolsProtocol):
 
     settings: Settings
     telemetry: Telemetry
+    gate: Gate
 
     def __init__(
         self,
@@ -77,12 +62,16 @@ class Connection(HttpToolsProtocol):
         self._coming: str | None = None  # the part of it that is awaited: headers, body or none
         self._unsent = 0  # bytes of answers that the client had not taken at the last sweep
         self._taken = 0.0  # when it last took some
+        self._number = next(_numbers)
+        self._begun = False  # a request has begun and is not whole
+        self._first = b""  # what the request that is coming in began with
+        self._turned_away = False  # it has its answer already
         self._leaving: asyncio.TimerHandle | None = None  # set once a refusal has been sent
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Refuse one connection too many."""
         super().connection_made(transport)
-        self.flow = _Flow(transport, self.pipeline)
+        self.flow = Flow(transport, self.pipeline)
         self._gone: asyncio.Future[None] = self.loop.create_future()
         self._expect("headers")
         if len(self.connections) > self.settings.max_connections:
@@ -91,6 +80,7 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell those who work for the client."""
         self._gone.set_result(None)
+        self.gate.left(self._number, self._address)
         if self._leaving is not None:
             self._leaving.cancel()
         super().connection_lost(exc)
@@ -99,6 +89,12 @@ class Connection(HttpToolsProtocol):
         """Feed the parser, unless it is being fed what it can only swallow."""
         if self._leaving is not None or self.transport.is_closing():
             return
+        if self._between:
+            self._first = data[:HEAD_BYTES]
+            refusal = self.gate.refusal(data, self._number, self._address)
+            if refusal is not None:
+                self._turn_away(refusal)
+                return
         self._silent += len(data)
         super().data_received(data)
         if self._silent > self.settings.max_header_bytes and not self.transport.is_closing():
@@ -109,7 +105,15 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self._expect("headers")
         self._head = 0
-        ours = {ARRIVED: self._arrived, GONE: self._gone, REST: self.rest}
+        self._begun = True
+        ours = {
+            ARRIVED: self._arrived,
+            CONNECTION: self._number,
+            FIRST_BYTES: self._first,
+            GONE: self._gone,
+            REST: self.rest,
+        }
+        self._first = b""  # what follows in the same bytes did not begin with them
         self.scope |= ours  # type: ignore[typeddict-item]
 
     def on_url(self, url: bytes) -> None:
@@ -140,6 +144,7 @@ class Connection(HttpToolsProtocol):
         """The request is whole."""
         self._silent = 0
         self._coming = None
+        self._begun = False
         super().on_message_complete()
         if not self.pipeline:
             # A transport that is not read from does not tell when the client leaves.
@@ -163,6 +168,10 @@ class Connection(HttpToolsProtocol):
 
     def body_received(self) -> None:
         """Go on behind a body that the parser has not seen, with a parser that does not miss it."""
+        if self._turned_away:
+            self._turned_away = False
+            self._await_next()
+            return
         self.parser = HttpRequestParser(self)
         self.on_message_complete()
 
@@ -170,9 +179,38 @@ class Connection(HttpToolsProtocol):
         """Refuse what is not HTTP, or what `_count` stopped."""
         self._refuse(self._refusal or MalformedRequest())
 
+    @property
+    def _between(self) -> bool:
+        """Whether the next byte is a request's first, and its answer could be sent at once."""
+        return not self._begun and not self._answering() and not self.flow.write_paused
+
+    def _turn_away(self, refusal: Refusal) -> None:
+        """Answer a request that is not so much as parsed; what is to come of its body is nobody's."""
+        self.transport.write(refusal.answer)
+        self.server_state.total_requests += 1
+        if refusal.left:
+            self._unset_keepalive_if_required()
+            self._turned_away = True
+            self._expect("body")
+            Incoming(self, refusal.left)
+        else:
+            self._await_next()
+
+    def _await_next(self) -> None:
+        """The connection is idle from here on, as it is after an answer of the application."""
+        self._coming = None
+        self._unset_keepalive_if_required()
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+
+    @property
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
+
     def expire(self, now: float) -> None:
         """End the connection if the client has been too slow to send, or to take its answer."""
-        unsent = self._unsent_bytes()
+        unsent = unsent_bytes(self.transport)
         if unsent == 0 or unsent != self._unsent:
             self._unsent, self._taken = unsent, now
         if now - self._taken > self.settings.answer_timeout_s:
@@ -189,18 +227,10 @@ class Connection(HttpToolsProtocol):
                 return
             self._refuse(RequestTimeout("The request's headers did not arrive in time."))
         elif self._coming == "body" and waited > self.settings.body_timeout_s:
+            if not self._answering():
+                self.transport.close()  # it has its answer, and sends a body that nobody wants
+                return
             self._refuse(RequestTimeout("The request's body did not arrive in time."))
-
-    def _unsent_bytes(self) -> int:
-        """Bytes of answers that the client has not taken, where some of them are still with us.
-
-        The kernel's part counts, as it may go down for long before it takes more of ours.
-        """
-        ours = self.transport.get_write_buffer_size()
-        if not ours:
-            return 0
-        queued = fcntl.ioctl(self.transport.get_extra_info("socket"), termios.TIOCOUTQ, bytes(4))
-        return ours + int.from_bytes(queued, sys.byteorder)
 
     def _expect(self, part: str) -> None:
         self._silent = 0
@@ -232,7 +262,7 @@ class Connection(HttpToolsProtocol):
         if self._answering() and self.cycle.response_started:
             self.transport.close()
             return
-        self.transport.write(_as_http(refusal))
+        self.transport.write(as_http(refusal))
         self._leave()
 
     def _leave(self) -> None:
@@ -254,9 +284,10 @@ class Connection(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
 
-def bounded(settings: Settings, telemetry: Telemetry) -> type[Connection]:
+def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connection]:
     """The connection class of a server."""
-    return type("BoundedConnection", (Connection,), {"settings": settings, "telemetry": telemetry})
+    ours = {"settings": settings, "telemetry": telemetry, "gate": gate}
+    return type("BoundedConnection", (Connection,), ours)
 
 
 def sweep(connections: Iterable[Any]) -> None:
@@ -265,9 +296,3 @@ def sweep(connections: Iterable[Any]) -> None:
     for connection in list(connections):
         if isinstance(connection, Connection):
             connection.expire(now)
-
-
-def _as_http(refusal: Problem) -> bytes:
-    headers = {**refusal.headers, "Content-Length": len(refusal.body), "Connection": "close"}
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return STATUS_LINE[refusal.status] + lines.encode() + b"\r\n" + refusal.body

@@ -21,6 +21,7 @@ from app.admission import Admission, Cost, CostLimits, QueueLimits, check_cost, 
 from app.batcher import BatchLimits
 from app.errors import DeadlineExceeded, ShuttingDown, WorkersUnavailable
 from app.jobs import Answer, Done, Job, Observer, Pending
+from app.promises import Visitor
 from app.runner import Runner
 from app.workers.cpus import available_cpus, threads_per_worker
 from app.workers.inline import InlineWorker
@@ -156,17 +157,25 @@ class Dispatcher:
     async def _close(self) -> None:
         await asyncio.gather(*(pool.close() for pool in self._pools))
 
-    def check_room(self, name: str) -> None:
-        """Refuse a request at its beginning if there would be no room for it, whatever it is.
+    def crowded(self, more: int) -> bool:
+        """Whether it is worth asking if there is room for so many more requests."""
+        return self._admission.crowded(more)
+
+    def check_room(self, visitor: Visitor, nbytes: int = 1, ahead: int = 0) -> None:
+        """Refuse a request at its beginning if there would be no room for it.
 
         Args:
-            name: of the request, see `Job.name`.
+            nbytes, ahead: see `Admission.check`.
 
         Raises:
             QueueFull, ShuttingDown, WorkersUnavailable.
         """
         self._check_open()
-        self._admission.check(name, time.monotonic())
+        self._admission.check(nbytes, time.monotonic(), visitor, ahead)
+
+    def left(self, visitor: Visitor) -> None:
+        """A connection has been closed, over which nobody will come back."""
+        self._admission.left(visitor)
 
     def _check_open(self) -> None:
         if self._closing:
@@ -184,7 +193,7 @@ class Dispatcher:
         cost = _cost(job.call, job.samples)
         check_cost(cost, self._limits.cost)
         nbytes = tensor_bytes(cost)
-        self._admission.acquire(nbytes, now, job.name)
+        self._admission.acquire(nbytes, now, job.visitor)
         loop = asyncio.get_running_loop()
         pending = Pending(
             call=job.call,

@@ -8,6 +8,7 @@ because each layer costs every request.
 from __future__ import annotations
 
 import asyncio
+import re
 from os import urandom
 from time import monotonic
 from typing import Any
@@ -31,6 +32,12 @@ GONE = "convoke.gone"
 REST = "convoke.rest"
 """Key, in a scope, of a function that receives the rest of a body in place, see `Incoming`."""
 
+CONNECTION = "convoke.connection"
+"""Key, in a scope, of a number that no other connection has, where the server gives them any."""
+
+FIRST_BYTES = "convoke.first-bytes"
+"""Key, in a scope, of the bytes that the request began with, where the connection noted them."""
+
 ARRIVED = "convoke.arrived"
 """Key, in a scope, of the arrival of the request's first byte, where the connection noted it."""
 
@@ -43,10 +50,14 @@ LINGER_S = 2.0
 SMALL_REST = 1 << 20
 """A refused body of no more bytes is read to its end, and the connection is kept."""
 
+SHARED_HEADERS = ((b"x-content-type-options", b"nosniff"),)
+"""What every answer has."""
+
 _CLOSE = (b"connection", b"close")
 _EXPOSED = b"X-Request-Id, Server-Timing, Retry-After"
 _ALLOWED_HEADERS = b"Accept, Authorization, Content-Type, X-Deadline-Ms, X-Request-Id, traceparent"
 _PREFLIGHT_MAX_AGE_S = b"7200"
+_VISIBLE = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
 class ClientGone(Exception):
@@ -150,7 +161,7 @@ class _Answer:
         self._lifecycle = lifecycle
         self._headers = [
             (b"x-request-id", record.request_id.encode()),
-            (b"x-content-type-options", b"nosniff"),
+            *SHARED_HEADERS,
             *cors,
         ]
 
@@ -183,7 +194,7 @@ def _record(scope: Scope) -> Record:
         headers[name] = headers[name] + b", " + value if name in headers else value
     client = scope.get("client")
     return Record(
-        request_id=_request_id(headers.get(b"x-request-id")),
+        request_id=own_request_id(headers.get(b"x-request-id")) or new_request_id(),
         headers=headers,
         started=scope.get(ARRIVED) or monotonic(),
         method=scope["method"],
@@ -193,11 +204,9 @@ def _record(scope: Scope) -> Record:
     )
 
 
-def _request_id(given: bytes | None) -> str:
-    """The client's own id where it is 1 to 128 visible ASCII characters, else a new one."""
-    if given and len(given) <= 128 and all(0x21 <= byte <= 0x7E for byte in given):
-        return given.decode()
-    return new_request_id()
+def own_request_id(given: bytes | None) -> str:
+    """The client's own id where it is 1 to 128 visible ASCII characters, else none."""
+    return given.decode() if given and _VISIBLE.fullmatch(given) else ""
 
 
 def new_request_id() -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import engine
 from app.batcher import Entry
+from app.promises import NOBODY, Visitor
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Job:
         deadline: on `time.monotonic`; None where there is none.
         client: whose turn in the queue it uses.
         encode: makes the body of the answer; called on a thread where it copies much.
-        name: of the request, under which it comes back after a refusal.
+        visitor: who asks, to be known again after a refusal.
     """
 
     call: engine.Call
@@ -50,7 +51,7 @@ class Job:
     deadline: float | None
     client: str
     encode: Callable[[Answer], bytes | memoryview]
-    name: str = ""
+    visitor: Visitor = NOBODY
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from app.batcher import BatchLimits
 from app.dispatcher import Dispatcher, DispatchLimits
 from app.edge import Edge
 from app.errors import MethodNotAllowed, NotFound
+from app.gate import Gate
 from app.lifecycle import Lifecycle
 from app.routes import catalogue, health, problems, site
 from app.routes.body import Intake
@@ -95,7 +96,8 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     )
     app.add_middleware(Edge, settings=settings, telemetry=telemetry, lifecycle=lifecycle)
     app.add_exception_handler(HTTPException, _refused_by_the_router)
-    app.compute = Compute(settings, dispatcher, intake, lifecycle, cost)
+    app.state.gate = gate = Gate(dispatcher, telemetry, lifecycle)
+    app.compute = Compute(settings, dispatcher, intake, lifecycle, gate, cost)
     app.to_compute = Edge(app.compute, settings, telemetry, lifecycle)
     for router in (
         catalogue.router,

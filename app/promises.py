@@ -1,33 +1,50 @@
 """Who was refused and told when to come again, so that coming again is worth it.
 
 Under lasting overload newcomers would take every place that falls free, and those who wait as they
-were told would be refused again. So a refusal's `Retry-After` is kept like a promise: whoever comes
-back when told, under the same `X-Request-Id`, is let in before newcomers. Times are seconds on any
-one clock, given by the caller.
+were told would be refused again. So a refusal's `Retry-After` is kept like a promise: around its
+time a place is held for whoever comes back. They are known again by the request's `X-Request-Id`;
+where the client gives none, by their connection; and where they ask over that connection before
+their time, or close it, by their address, which takes its promises in the order of their times.
+
+Promises are spread, so that those who come back can be let in: over the seconds as places fall free,
+and over parts of a second as the queue can take them at once. Times are seconds on any one clock,
+given by the caller.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import heapq
+import itertools
+import math
+from collections.abc import Hashable
+from typing import Final, NamedTuple
 
 CAPACITY = 1 << 16
-"""Promises kept; beyond it, the oldest are forgotten."""
+"""Promises kept; beyond it, no more are made."""
 
 EARLY_S = 0.25
 """How much before its time somebody may come: clocks and timers differ."""
 
 LATE_S = 5.0
-"""For how long after its time a promise is kept."""
+"""For how long after its time a promise is kept, if there is room."""
 
+HELD_S = 0.5
+"""For how long after its time a place is held for it."""
 
 LONGEST_S = 60
 """The latest that anybody is told to come, in seconds."""
 
-SLOTS_PER_S = 5
+LONGEST_NAMELESS_S = 20
+"""The same for those who may not be known again: there is no telling whether they come."""
+
+SLOTS_PER_S = 20
 """Parts of a second, over which promises are spread."""
 
 PROMISED = 0.5
 """Part of the places falling free in a second that is promised at most."""
+
+AT_ONCE = 1 / 3
+"""Part of the places held for promises that are promised for one part of a second."""
 
 LEAST_OBEDIENCE = 0.01
 """Where nobody comes back, so much more is promised than there is."""
@@ -35,80 +52,184 @@ LEAST_OBEDIENCE = 0.01
 OBEDIENCE_MEMORY = 64
 """Over about so many promises it is averaged how many are called in."""
 
+_HELD: Final = round(HELD_S * SLOTS_PER_S) + 3
+"""Parts of a second around now, from `HELD_S` before to two after."""
+
+_ONE: Final = range(1)
+
+
+class Visitor(NamedTuple):
+    """Who sends a request.
+
+    Attributes:
+        name: that the client gave the request; empty where it gave none.
+        connection: a number of its own for each connection; 0 where it is not known.
+        address: of the client.
+    """
+
+    name: str = ""
+    connection: int = 0
+    address: str = ""
+
+    @property
+    def key(self) -> Hashable:
+        """What it is known by; 0 where it cannot be told from others."""
+        return (self.address, self.name) if self.name else self.connection
+
+
+NOBODY = Visitor()
+"""Somebody who cannot be told from others."""
+
+
+class Promise:
+    """One promise; `open` until it is kept, missed or made anew."""
+
+    __slots__ = ("address", "due", "key", "open")
+
+    def __init__(self, key: Hashable, due: float) -> None:
+        self.key = key
+        self.due = due
+        self.open = True
+        self.address: str | None = None  # that may call it in, where the key no longer does
+
 
 class Promises:
-    """What was promised to whom, the name being that of the request."""
+    """What was promised to whom."""
 
     def __init__(self) -> None:
-        # In the order of being made, which is about that of being due.
-        self._due: dict[str, float] = {}
-        self._taken: Counter[int] = Counter()
+        self._known: dict[Hashable, Promise] = {}
+        self._loose: dict[str, list[tuple[float, int, Promise]]] = {}  # heaps
+        # Open ones by the part of a second, and how many by the second, in which they are due.
+        self._slots: dict[int, dict[Promise, None]] = {}
+        self._seconds: dict[int, int] = {}
+        self._oldest = 0
+        self._full_to = 0  # the seconds up to this one, from the next on, have room for no more
+        self._full_of = 0.0  # as long as no more than this are promised in one
+        self._held_from = -1  # the part of a second for which `held` was counted last
+        self._held = 0
+        self._order = itertools.count()
+        self._count = 0
         self._obedience = 1.0
 
     def __len__(self) -> int:
-        """How many are made and neither kept nor missed."""
-        return len(self._due)
+        """How many are open."""
+        return self._count
 
-    def make(self, name: str, now: float, least: int, per_s: float) -> int:
+    def make(self, visitor: Visitor, now: float, least: int, per_s: float, room: float) -> int:
         """Promise a place in the first second that has room for one more.
 
         Args:
             least: seconds from now that it takes at least, and at most `LONGEST_S`.
-            per_s: places that fall free in a second.
+            per_s: places that fall free in a second. room: that can be held for promises.
 
         Returns:
             In how many seconds, whole ones, since a `Retry-After` has no others.
         """
-        self._drop(name)
-        most = PROMISED * per_s / max(self._obedience, LEAST_OBEDIENCE)
-        in_s = least
-        while in_s < LONGEST_S and not self._has_room(now + in_s, most):
-            in_s += 1
-        self._due[name] = now + in_s
-        self._taken[_slot(now + in_s)] += 1
-        if len(self._due) > CAPACITY:
-            self._drop(next(iter(self._due)))
-        return in_s
+        self.advance(now)
+        if not visitor.key:
+            return least
+        before = self._known.get(visitor.key)
+        if before is not None:
+            self._drop(before)
+            self._full_to = 0
+        longest = max(least, LONGEST_S if visitor.name else LONGEST_NAMELESS_S)
+        over = 1 / max(self._obedience, LEAST_OBEDIENCE)
+        in_second = PROMISED * per_s * over
+        in_slot = max(in_second / SLOTS_PER_S, AT_ONCE * room * over, 1.0)
+        apart = range(min(math.ceil(1 / in_second), LONGEST_S)) if in_second < 1 else _ONE
+        if in_second > self._full_of or self._full_to <= now:
+            self._full_to, self._full_of = int(now) + 1, 1.1 * in_second
+        seconds, slots = self._seconds.get, self._slots.get
+        for in_s in range(max(least, self._full_to - int(now)), longest):
+            due = now + in_s
+            second = int(due)
+            # Neither a second nor a part of it may be crowded.
+            if seconds(second, 0) >= in_second:
+                self._full_to += second == self._full_to
+            elif len(slots(int(due * SLOTS_PER_S), ())) < in_slot and (
+                apart is _ONE or not any(seconds(second - back, 0) for back in apart)
+            ):
+                if self._count < CAPACITY:
+                    self._file(Promise(visitor.key, due))
+                return in_s
+        return longest
 
-    def _has_room(self, due: float, per_s: float) -> bool:
-        """Whether one more may come then; neither a second nor a part of it may be crowded."""
-        last = _slot(due)
-        second = [self._taken[slot] for slot in range(last - SLOTS_PER_S + 1, last + 1)]
-        return sum(second) < per_s and second[-1] < max(1.0, per_s / SLOTS_PER_S)
+    def claim(self, visitor: Visitor, now: float) -> Promise | None:
+        """The promise that a visitor may call in now, if there is one; `keep` calls it in."""
+        promise = self._known.get(visitor.key)
+        if promise is not None and _is_due(promise, now):
+            return promise
+        if visitor.name:
+            return None
+        if promise is not None and now < promise.due:
+            # Others ask over this connection meanwhile; there is no telling who will come over it.
+            self.loosen(visitor)
+        loose = self._loose.get(visitor.address)
+        return loose[0][-1] if loose and _is_due(loose[0][-1], now) else None
 
-    def any_due(self, now: float) -> bool:
-        """Whether anybody was told to come about now."""
-        self._forget(now)
-        return bool(self._due) and next(iter(self._due.values())) - EARLY_S <= now
+    def keep(self, promise: Promise) -> None:
+        """Somebody came for a promise, and was given a place."""
+        self._drop(promise)
+        self._obedience += (1 - self._obedience) / OBEDIENCE_MEMORY
 
-    def due(self, name: str, now: float) -> bool:
-        """Whether somebody of that name was told to come about now."""
-        due = self._due.get(name)
-        return due is not None and due - EARLY_S <= now <= due + LATE_S
+    def loosen(self, visitor: Visitor) -> None:
+        """What was promised over a connection is henceforth promised to its address."""
+        promise = self._known.pop(visitor.connection, None) if visitor.connection else None
+        if promise is not None:
+            promise.address = visitor.address
+            loose = self._loose.setdefault(visitor.address, [])
+            heapq.heappush(loose, (promise.due, next(self._order), promise))
 
-    def keep(self, name: str) -> None:
-        """Somebody of that name was given a place, when it was due or before."""
-        if self._due and self._drop(name):
-            self._obedience += (1 - self._obedience) / OBEDIENCE_MEMORY
+    def held(self, now: float) -> float:
+        """For how many that were told to come about now, and have not, a place is to be held."""
+        first = _slot(now - HELD_S)
+        if first != self._held_from:
+            of = self._slots.get
+            self._held = sum([len(of(slot, ())) for slot in range(first, first + _HELD)])
+            self._held_from = first
+        return self._obedience * self._held
 
-    def _forget(self, now: float) -> None:
-        """Drop what nobody came for."""
-        while self._due:
-            name, due = next(iter(self._due.items()))
-            if due + LATE_S >= now:
-                return
-            self._drop(name)
-            self._obedience -= self._obedience / OBEDIENCE_MEMORY
+    def advance(self, now: float) -> None:
+        """Forget what nobody came for."""
+        last = _slot(now - LATE_S)
+        if not self._slots:
+            self._oldest = last
+        while self._oldest < last:
+            for promise in list(self._slots.get(self._oldest, ())):
+                self._drop(promise)
+                self._obedience -= self._obedience / OBEDIENCE_MEMORY
+            self._oldest += 1
 
-    def _drop(self, name: str) -> bool:
-        due = self._due.pop(name, None)
-        if due is None:
-            return False
-        slot = _slot(due)
-        self._taken[slot] -= 1
-        if not self._taken[slot]:
-            del self._taken[slot]
-        return True
+    def _file(self, promise: Promise) -> None:
+        self._known[promise.key] = promise
+        self._slots.setdefault(_slot(promise.due), {})[promise] = None
+        self._seconds[int(promise.due)] = self._seconds.get(int(promise.due), 0) + 1
+        self._count += 1
+
+    def _drop(self, promise: Promise) -> None:
+        promise.open = False
+        self._count -= 1
+        slot, second = _slot(promise.due), int(promise.due)
+        self._held_from = -1
+        del self._slots[slot][promise]
+        if not self._slots[slot]:
+            del self._slots[slot]
+        self._seconds[second] -= 1
+        if not self._seconds[second]:
+            del self._seconds[second]
+        if promise.address is None:
+            del self._known[promise.key]
+            return
+        # Of an address's promises the earliest is called in or forgotten first.
+        loose = self._loose[promise.address]
+        while loose and not loose[0][-1].open:
+            heapq.heappop(loose)
+        if not loose:
+            del self._loose[promise.address]
+
+
+def _is_due(promise: Promise, now: float) -> bool:
+    return promise.due - EARLY_S <= now <= promise.due + LATE_S
 
 
 def _slot(due: float) -> int:

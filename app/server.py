@@ -26,6 +26,10 @@ from app.settings import Settings
 SWEEP_S = 1.0
 """How often connections that wait too long are looked for."""
 
+GC_OBJECTS = 10_000
+"""Objects that are made before Python looks for circles: few requests leave any, and those who are
+refused leave promises, which are looked through for nothing."""
+
 LAST_CALL_S = 0.1
 """How long idle connections may still bring a request, once no new ones are taken."""
 
@@ -45,7 +49,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 loop="uvloop",
-                http=bounded(settings, app.state.telemetry),
+                http=bounded(settings, app.state.telemetry, app.state.gate),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -78,6 +82,7 @@ class Server(uvicorn.Server):
         # What is there now stays to the end; looking through it again and again would hold requests up.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(GC_OBJECTS)
         sweeper = asyncio.get_running_loop().create_task(self._sweep())
         await super().main_loop()
         self._lifecycle.draining = True

@@ -131,6 +131,11 @@ class Telemetry:
         if logs.requests.isEnabledFor(logging.INFO):
             logs.request(record.fields())
 
+    def turned_away(self, operation: str, action: str, requests: int) -> None:
+        """Count requests that were refused for want of room before they were read."""
+        self._requests_of(operation, action, 503).inc(requests)
+        self._rejects.labels("queue-full").inc(requests)
+
     def connection_refused(self, reason: str) -> None:
         """A connection was refused or ended for what came over it, before it was a request."""
         self._rejects.labels(reason).inc()

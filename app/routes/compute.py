@@ -6,7 +6,6 @@ tensors on the way.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
@@ -19,19 +18,22 @@ import engine
 from app.access import Access
 from app.admission import CostLimits, check_cost
 from app.dispatcher import Answer, Dispatcher, Job
-from app.edge import RECORD
+from app.edge import FIRST_BYTES, RECORD
 from app.errors import (
     DeadlineExceeded,
-    InvalidHeader,
     LimitExceeded,
     MethodNotAllowed,
+    QueueFull,
     ShuttingDown,
 )
+from app.gate import Gate, Known
 from app.lifecycle import Lifecycle
+from app.promises import Visitor
 from app.quotas import QuotaLimits, Quotas
 from app.record import Record
 from app.routes.body import Body, Intake
 from app.routes.departure import unless_gone
+from app.routes.head import deadline_of, text_of, visitor_of
 from app.settings import Settings
 from app.wire import (
     DecodeLimits,
@@ -47,8 +49,6 @@ from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, 
 
 ACTIONS = ("forward", "backward", "plan")
 
-_DEADLINE = re.compile(rb"[0-9]{1,100}")
-
 
 class Compute:
     """The endpoint; one for each application."""
@@ -59,12 +59,14 @@ class Compute:
         dispatcher: Dispatcher,
         intake: Intake,
         lifecycle: Lifecycle,
+        gate: Gate,
         cost: CostLimits,
     ) -> None:
         self._settings = settings
         self._dispatcher = dispatcher
         self._intake = intake
         self._lifecycle = lifecycle
+        self._gate = gate
         self._access = Access(settings.api_keys)
         self._names = operation_names(engine.operations())
         self._decode_limits = decode_limits(settings)
@@ -80,18 +82,19 @@ class Compute:
         headers = record.headers
         client = self._access.check(headers.get(b"authorization")) or record.client
         exchange = negotiate(
-            _text(headers, b"content-type"),
-            _text(headers, b"accept"),
-            _text(headers, b"content-encoding"),
+            text_of(headers, b"content-type"),
+            text_of(headers, b"accept"),
+            text_of(headers, b"content-encoding"),
         )
-        deadline = self._deadline(record)
+        deadline = deadline_of(record, self._settings)
         if self._lifecycle.draining:
             raise ShuttingDown
+        visitor = visitor_of(record, scope)
         if record.action != "plan":
-            self._dispatcher.check_room(record.request_id)
+            self._check_room(visitor, record, scope, exchange)
         self._quotas.enter(client, record.started)
         try:
-            await self._serve(scope, receive, send, exchange, deadline, client)
+            await self._serve(scope, receive, send, exchange, deadline, client, visitor)
         finally:
             self._quotas.leave(client)
 
@@ -103,6 +106,7 @@ class Compute:
         exchange: Exchange,
         deadline: float | None,
         client: str,
+        visitor: Visitor,
     ) -> None:
         """Serve a request that is let in."""
         record: Record = scope[RECORD]
@@ -112,7 +116,9 @@ class Compute:
             if record.action == "plan":
                 answer = self._plan(body, record, exchange)
             else:
-                job = self._job(body, record, exchange, deadline, client)
+                # Others may have taken the room while the body came.
+                self._dispatcher.check_room(visitor)
+                job = self._job(body, record, exchange, deadline, client, visitor)
                 answer = await self._compute(job, record, scope, receive)
             self._intake.hold(len(answer))
             await _send(send, record, exchange.media_type, answer)
@@ -133,23 +139,19 @@ class Compute:
             raise fail(UnknownAction, ("action",), "no such action", expected, params["action"])
         record.action = params["action"]
 
-    def _deadline(self, record: Record) -> float | None:
-        """The deadline on the monotonic clock; it counts from the request's first byte."""
-        given = record.headers.get(b"x-deadline-ms")
-        if given is None:
-            milliseconds = self._settings.default_deadline_ms
-            if not milliseconds:
-                return None
-        elif _DEADLINE.fullmatch(given):
-            milliseconds = int(given)
-        else:
-            raise InvalidHeader.at(
-                ("header", "X-Deadline-Ms"),
-                "not a number of milliseconds",
-                "an integer of at least 0",
-                given.decode("latin-1"),
-            )
-        return record.started + min(milliseconds, self._settings.max_deadline_ms) / 1e3
+    def _check_room(
+        self, visitor: Visitor, record: Record, scope: Scope, exchange: Exchange
+    ) -> None:
+        """Refuse a request for want of room before its body is read, and the next without this."""
+        sized = exchange.request == "msgpack"
+        nbytes = int(record.headers.get(b"content-length", b"1")) if sized else 1
+        try:
+            self._dispatcher.check_room(visitor, nbytes)
+        except QueueFull:
+            length = int(record.headers.get(b"content-length", b"0"))
+            known = Known(record.operation, record.action, length, nbytes)
+            self._gate.remember(scope.get(FIRST_BYTES, b""), scope["headers"], known)
+            raise
 
     async def _read(
         self, scope: Scope, receive: Receive, exchange: Exchange, deadline: float | None
@@ -182,6 +184,7 @@ class Compute:
         exchange: Exchange,
         deadline: float | None,
         client: str,
+        visitor: Visitor,
     ) -> Job:
         """Decode the body and settle what it asks for, within the limits on cost."""
         started = perf_counter()
@@ -206,7 +209,7 @@ class Compute:
             tensors=request.tensors,
             deadline=deadline,
             client=client,
-            name=record.request_id,
+            visitor=visitor,
             encode=partial(_encode, call, exchange),
         )
 
@@ -266,11 +269,6 @@ def _refuse_extra(names: Sequence[str], expected: str) -> None:
 def _encode(call: engine.Call, exchange: Exchange, answer: Answer) -> bytes | memoryview:
     batch = {"requests": answer.requests, "rows": answer.rows}
     return encode(answer.tensors, {**call.info(), "batch": batch}, exchange)
-
-
-def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
-    value = headers.get(name)
-    return None if value is None else value.decode("latin-1")
 
 
 async def _send(send: Send, record: Record, media_type: str, body: bytes | memoryview) -> None:

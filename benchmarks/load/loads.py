@@ -7,7 +7,6 @@ was free for it, so that a slow server cannot hide the waiting that it causes.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import random
 from abc import ABC, abstractmethod
@@ -20,9 +19,6 @@ from benchmarks.load.connection import Connection, Reply
 from benchmarks.load.streams import Request, stream
 
 HOST = "127.0.0.1"
-
-FIRST = 64
-"""Connections that an open load has from the start."""
 
 PATIENCE_S = 60.0
 """How long answers are waited for after the end of a load."""
@@ -193,20 +189,23 @@ class Closed(Load):
 
 
 class Open(Load):
-    """Poisson arrivals, whatever the answers do; connections are opened as they are needed."""
+    """Poisson arrivals, whatever the answers do.
+
+    All connections are open from the start: opening one under load would hold arrivals up.
+    """
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
         self._idle: list[Connection] = []
         self._due: deque[Sent] = deque()
+        self._opening: set[asyncio.Task[Connection]] = set()
         self._later = 0
-        self._open = 0
         self._count = 0
 
     async def prepare(self) -> None:
-        """Open the first connections."""
-        for _ in range(min(FIRST, self.spec.connections)):
-            await self._more()
+        """Open all connections."""
+        for _ in range(self.spec.connections):
+            self._idle.append(await self.connect())
 
     async def run(self) -> None:
         """Run to the last answer, those to second attempts included."""
@@ -220,8 +219,6 @@ class Open(Load):
             self._count += 1
             name = f"{spec.seed}-{self._count}" if spec.obey else ""
             self._arrive(Sent(self.next(), due, name=name))
-            while self._due and self._open < spec.connections and not self._idle:
-                await self._more()
             due += arrivals.expovariate(spec.rate)
         give_up = loop.time() + PATIENCE_S
         while (self._due or self._on or self._later) and loop.time() < give_up:
@@ -232,7 +229,7 @@ class Open(Load):
     def free(self, connection: Connection) -> None:
         """Send what is due, or keep the connection."""
         if connection.lost:
-            self._open -= 1
+            self._reopen()
         elif self._due:
             self.send(connection, self._due.popleft())
         else:
@@ -257,13 +254,18 @@ class Open(Load):
             if not connection.lost:
                 self.send(connection, sent)
                 return
-            self._open -= 1
+            self._reopen()
         self._due.append(sent)
 
-    async def _more(self) -> None:
-        self._open += 1
-        with contextlib.suppress(ConnectionError):
-            self.free(await self.connect())
+    def _reopen(self) -> None:
+        """Open a connection in place of one that the server closed."""
+        opening = asyncio.get_running_loop().create_task(self.connect())
+        self._opening.add(opening)
+        opening.add_done_callback(self._opened)
+
+    def _opened(self, opening: asyncio.Task[Connection]) -> None:
+        self._opening.discard(opening)
+        self.free(opening.result())
 
 
 def make(spec: Spec) -> Closed | Open:

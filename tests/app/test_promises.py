@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 import random
 from dataclasses import dataclass, field
 
 import pytest
 
-from app.admission import NEWCOMERS, Admission, QueueLimits
+from app.admission import HELD, Admission, QueueLimits
 from app.errors import QueueFull
-from app.promises import CAPACITY, EARLY_S, LATE_S, LONGEST_S, Promises
+from app.promises import (
+    AT_ONCE,
+    CAPACITY,
+    EARLY_S,
+    HELD_S,
+    LATE_S,
+    LONGEST_NAMELESS_S,
+    LONGEST_S,
+    PROMISED,
+    Promises,
+    Visitor,
+)
 
 CAPACITY_PER_S = 100.0
 QUEUE = 40
+ROOM = math.inf
+"""So much that no part of a second is too short."""
+
+
+def named(name: str) -> Visitor:
+    return Visitor(name, 0, "here")
 
 
 @dataclass
@@ -29,108 +47,215 @@ class Tally:
         return self.honoured / self.retries
 
 
-def overloaded(seconds: float, rate: float, *, obedient: bool, named: bool = True) -> Tally:
-    """A queue that drains steadily, and arrivals of which the refused come back when told to."""
+def overloaded(seconds: float, rate: float, *, obedient: bool, known_by: str = "name") -> Tally:
+    """A queue that drains steadily, and arrivals of which the refused come back when told to.
+
+    Args:
+        known_by: by what they can be known again: their `name`, their `connection`, their `address`
+            since each comes over a new connection, or `nothing`.
+    """
     admission, tally, randoms = Admission(QueueLimits(QUEUE, 10**9)), Tally(), random.Random(5)
-    events = [(1 / CAPACITY_PER_S, 0, "served", "")]
+    fresh = itertools.count(10**6)
+    events = [(1 / CAPACITY_PER_S, 0, "served")]
     due = 0.0
-    for number in range(round(seconds * rate)):
+    for number in range(1, round(seconds * rate)):
         due += randoms.expovariate(rate)
-        events.append((due, 1 + number, "first", f"{number}"))
+        events.append((due, number, "first"))
     heapq.heapify(events)
     while events:
-        now, order, kind, name = heapq.heappop(events)
+        now, number, kind = heapq.heappop(events)
         if kind == "served":
             if admission.requests:
                 admission.release(1, now)
             if events:
-                heapq.heappush(events, (now + 1 / CAPACITY_PER_S, 0, "served", ""))
+                heapq.heappush(events, (now + 1 / CAPACITY_PER_S, 0, "served"))
             continue
+        visitor = {
+            "name": Visitor(f"{number}", 0, "here"),
+            "connection": Visitor("", number, "here"),
+            "address": Visitor("", next(fresh), "here"),
+            "nothing": Visitor(f"{kind} {number}", 0, "here"),
+        }[known_by]
         tally.retries += kind == "second"
         try:
-            admission.check(name if named else f"{kind} {name}", now)
-            admission.acquire(1, now, name if named else f"{kind} {name}")
+            admission.acquire(1, now, visitor)
         except QueueFull as refusal:
             wait = refusal.retry_after or math.nan
             tally.waits.append(wait)
+            if known_by == "address":
+                admission.left(visitor)
             if obedient and kind == "first":
-                later = now + math.ceil(wait)
-                heapq.heappush(events, (later, order, "second", name))
+                heapq.heappush(events, (now + wait, number, "second"))
             continue
         tally.accepted += 1
         tally.honoured += kind == "second"
     return tally
 
 
-def test_at_twice_the_capacity_nine_in_ten_who_come_back_are_let_in() -> None:
-    tally = overloaded(20.0, 2 * CAPACITY_PER_S, obedient=True)
-    assert tally.retries > 1000
-    assert tally.kept >= 0.9
-    assert tally.accepted >= 0.9 * 20.0 * CAPACITY_PER_S
+@pytest.mark.parametrize(("known_by", "seconds"), [("name", 20.0), ("connection", 7.0)])
+def test_at_twice_the_capacity_nine_in_ten_who_come_back_are_let_in(
+    known_by: str, seconds: float
+) -> None:
+    tally = overloaded(seconds, 2 * CAPACITY_PER_S, obedient=True, known_by=known_by)
+    assert tally.retries > 500
+    assert tally.kept >= 0.97
+    assert tally.accepted >= 0.9 * seconds * CAPACITY_PER_S
 
 
-def test_those_who_never_come_back_cost_no_throughput_and_drive_no_wait_up() -> None:
-    tally = overloaded(60.0, 2 * CAPACITY_PER_S, obedient=False)
+def test_where_only_the_address_is_known_most_who_come_back_are_let_in() -> None:
+    tally = overloaded(7.0, 2 * CAPACITY_PER_S, obedient=True, known_by="address")
+    assert tally.kept >= 0.6
+    assert max(tally.waits) <= LONGEST_NAMELESS_S
+
+
+@pytest.mark.parametrize("known_by", ["name", "connection", "nothing"])
+def test_those_who_never_come_back_cost_no_throughput_and_drive_no_wait_up(known_by: str) -> None:
+    tally = overloaded(60.0, 2 * CAPACITY_PER_S, obedient=False, known_by=known_by)
     assert tally.accepted >= 0.95 * 60.0 * CAPACITY_PER_S
     assert sorted(tally.waits)[len(tally.waits) // 2] < 10.0
 
 
 def test_who_comes_under_another_name_is_a_newcomer() -> None:
-    assert overloaded(20.0, 2 * CAPACITY_PER_S, obedient=True, named=False).kept < 0.9
+    assert overloaded(20.0, 2 * CAPACITY_PER_S, obedient=True, known_by="nothing").kept < 0.9
 
 
-def test_newcomers_have_the_whole_queue_while_nothing_promised_is_due() -> None:
-    admission = Admission(QueueLimits(8, 1000))
+def test_a_crowd_that_came_at_once_is_let_in_when_it_comes_back() -> None:
+    admission = Admission(QueueLimits(QUEUE, 10**9))
+    later: dict[float, list[Visitor]] = {}
+    for number in range(200):
+        visitor = named(str(number))
+        try:
+            admission.acquire(1, 100.0, visitor)
+        except QueueFull as refusal:
+            later.setdefault(refusal.retry_after or math.nan, []).append(visitor)
+    assert sum(map(len, later.values())) == 200 - QUEUE
+    for wait, visitors in sorted(later.items()):
+        while admission.requests:
+            admission.release(1, 100.0 + wait - 0.5)
+        for visitor in visitors:
+            admission.acquire(1, 100.0 + wait, visitor)
+
+
+def test_places_are_held_for_as_many_as_are_due_and_no_more_than_a_part_of_the_queue() -> None:
+    admission, others = Admission(QueueLimits(8, 1000)), Visitor("other", 0, "there")
     for _ in range(8):
         admission.acquire(1, 0.0)
     with pytest.raises(QueueFull) as refusal:
-        admission.acquire(1, 0.0, "promised")
-    admission.release(1, 0.1)
-    admission.acquire(1, 0.1)
-    due = math.ceil(refusal.value.retry_after or 0)
+        admission.acquire(1, 0.0, named("promised"))
+    due = refusal.value.retry_after or math.nan
     admission.release(1, due)
     with pytest.raises(QueueFull):
-        admission.check("newcomer", due)
-    admission.check("promised", due)
-    admission.acquire(1, due, "promised")
-    assert admission.requests == 8 > NEWCOMERS * 8
+        admission.check(1, due, others)
+    admission.release(1, due)
+    admission.check(1, due, others)
+    admission.acquire(1, due)
+    admission.check(1, due, named("promised"))
+    admission.acquire(1, due, named("promised"))
+    assert admission.requests == 8
+
+    promises = Promises()
+    for number in range(20):
+        promises.make(named(str(number)), 0.0, 1, 1e3, ROOM)
+    assert promises.held(1.0) == 20
+    crowded = Admission(QueueLimits(8, 1000))
+    crowded._promises = promises
+    for _ in range(round(8 * (1 - HELD))):
+        crowded.acquire(1, 1.0, others)
+    with pytest.raises(QueueFull):
+        crowded.acquire(1, 1.0, others)
+
+
+def test_those_who_were_let_in_a_moment_ago_count() -> None:
+    admission = Admission(QueueLimits(8, 1000))
+    admission.check(1, 0.0, named("a"), ahead=7)
+    with pytest.raises(QueueFull):
+        admission.check(1, 0.0, named("a"), ahead=8)
 
 
 def test_a_promise_has_its_time_and_is_kept_once() -> None:
+    promises, a = Promises(), named("a")
+    assert promises.make(a, 9.0, 1, 100.0, ROOM) == 1
+    assert promises.claim(a, 10.0 - EARLY_S - 0.01) is None
+    assert promises.claim(a, 10.0 - EARLY_S) is not None
+    assert promises.claim(a, 10.0 + LATE_S) is not None
+    assert promises.claim(a, 10.0 + LATE_S + 0.01) is None
+    assert promises.claim(named("b"), 10.0) is None
+    assert promises.claim(Visitor("a", 0, "elsewhere"), 10.0) is None
+    assert promises.held(10.0) == promises.held(10.0 + HELD_S) == 1
+    assert promises.held(9.0) == promises.held(10.1 + HELD_S) == 0
+    promise = promises.claim(a, 10.0)
+    assert promise is not None
+    promises.keep(promise)
+    assert promises.claim(a, 10.0) is None
+    assert promises.held(10.0) == len(promises) == 0
+
+
+def test_without_a_name_a_connection_is_known_while_it_waits() -> None:
     promises = Promises()
-    assert promises.make("a", 9.0, 1, 100.0) == 1
-    assert not promises.due("a", 10.0 - EARLY_S - 0.01)
-    assert promises.due("a", 10.0 - EARLY_S)
-    assert promises.due("a", 10.0 + LATE_S)
-    assert not promises.due("b", 10.0)
-    assert promises.any_due(10.0)
-    promises.keep("a")
-    assert not promises.due("a", 10.0)
-    assert not promises.any_due(10.0)
+    waits, asks, goes = (Visitor("", number, "here") for number in (1, 2, 3))
+    for visitor in (waits, asks, goes):
+        assert promises.make(visitor, 9.0, 1, 100.0, ROOM) == 1
+    newcomer, elsewhere = Visitor("", 4, "here"), Visitor("", 5, "there")
+    assert promises.claim(newcomer, 10.0) is None
+    promises.loosen(goes)
+    promises.loosen(newcomer)
+    first = promises.claim(newcomer, 10.0)
+    assert first is not None
+    assert promises.claim(elsewhere, 10.0) is None
+    promises.keep(first)
+    assert promises.claim(newcomer, 10.0) is None
+    assert promises.claim(asks, 9.1) is None
+    second = promises.claim(newcomer, 10.0)
+    assert second is not None
+    promises.keep(second)
+    own = promises.claim(waits, 10.0)
+    assert own not in (None, first, second)
+    promises.advance(100.0)
+    assert len(promises) == 0
+
+
+def test_who_cannot_be_told_from_others_is_promised_nothing() -> None:
+    promises = Promises()
+    assert promises.make(Visitor(), 0.0, 3, 100.0, ROOM) == 3
+    assert len(promises) == 0
 
 
 def test_promises_are_bounded_in_number_and_in_time() -> None:
     promises = Promises()
     for number in range(CAPACITY + 10):
-        promises.make(str(number), 0.0, 1, math.inf)
+        promises.make(Visitor("", 1 + number, "here"), 0.0, 1, math.inf, ROOM)
+    for number in range(0, CAPACITY, 2):
+        promises.loosen(Visitor("", 1 + number, "here"))
     assert len(promises) == CAPACITY
-    assert not promises.due("9", 1.0)
-    assert promises.due("10", 1.0)
-    assert not promises.any_due(1.0 + LATE_S + 0.1)
+    assert promises.claim(Visitor("", CAPACITY, "there"), 1.0) is not None
+    assert promises.claim(Visitor("", CAPACITY + 1, "there"), 1.0) is None
+    promises.advance(1.1 + LATE_S)
     assert len(promises) == 0
+    assert not any((promises._known, promises._loose, promises._slots, promises._seconds))
 
 
-def test_promises_are_spread_and_the_last_second_takes_the_rest() -> None:
+def test_promises_are_spread_over_seconds_as_places_fall_free() -> None:
     promises = Promises()
-    waits = [promises.make(str(number), 0.5, 2, 50.0) for number in range(1000)]
+    waits = [promises.make(named(str(number)), 0.5, 2, 50.0, ROOM) for number in range(2000)]
     assert waits == sorted(waits)
-    assert waits[:11] == [2] * 5 + [3] * 5 + [4]  # a fifth of a second has room for 5
+    each = round(PROMISED * 50)
+    assert waits[: 2 * each + 1] == [2] * each + [3] * each + [4]
     assert waits[-1] == LONGEST_S
-    promises.keep("0")
-    assert promises.make("again", 0.5, 2, 50.0) == 2
+    promise = promises.claim(named("0"), 2.5)
+    assert promise is not None
+    promises.keep(promise)
+    assert promises.make(named("again"), 0.5, 2, 60.0, ROOM) == 2
 
 
-def test_where_one_place_falls_free_in_a_while_one_is_promised_in_a_second() -> None:
+def test_promises_are_spread_over_a_second_as_the_queue_can_take_them() -> None:
     promises = Promises()
-    waits = [promises.make(str(number), number / 10, 1, 0.5) for number in range(10)]
-    assert waits == list(range(1, 11))
+    waits = [promises.make(named(f"{number}"), 0.5, 1, 1e2, 30.0) for number in range(30)]
+    each = round(AT_ONCE * 30)
+    assert waits == [1] * each + [2] * each + [3] * each
+    assert promises.make(named("a little later"), 0.6, 1, 1e2, 30.0) == 1
+
+
+def test_where_one_place_falls_free_in_a_while_one_is_promised_in_that_while() -> None:
+    promises = Promises()
+    waits = [promises.make(named(str(number)), number / 100, 1, 0.5, 1.0) for number in range(5)]
+    assert waits == [1, 5, 9, 13, 17]

@@ -106,6 +106,12 @@ def slow_body() -> bytes:
     return packed(config, x=noise(1, 16, 160, 160), weight=noise(128, 16, 7, 7))
 
 
+def slow_small_body() -> bytes:
+    """Long products of one row, in a few KiB."""
+    config = {"algorithm": "direct", "padding": 400_000}
+    return packed(config, x=noise(1, 1, 4), weight=noise(1, 1, 1000))
+
+
 class Raw:
     """A connection on which anything can be said."""
 
@@ -115,15 +121,24 @@ class Raw:
         self.socket.settimeout(20)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self.socket.connect((host, int(port)))
+        self._file = self.socket.makefile("rb")
 
     def __enter__(self) -> Raw:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._file.close()
         self.socket.close()
 
     def send(self, data: bytes) -> None:
         self.socket.sendall(data)
+
+    def answer(self) -> tuple[bytes, bytes]:
+        """Head and body of one answer."""
+        head = b"".join(iter(self._file.readline, b"\r\n"))
+        length = re.search(rb"(?i)content-length: (\d+)", head)
+        assert length is not None
+        return head, self._file.read(int(length[1]))
 
     def rest(self) -> bytes:
         """Everything until the other side hangs up."""
@@ -530,6 +545,42 @@ def test_an_answer_that_is_taken_slowly_arrives_whole(strict: Running) -> None:
             if time.monotonic() < end:
                 time.sleep(0.01)
     assert size > 4 * 1_800_000
+
+
+def test_what_is_turned_away_unread_leaves_the_connection_as_it_was(
+    strict: Running, keyed: httpx.Client
+) -> None:
+    small = packed({"padding": 1}, x=noise(1, 1, 64), weight=noise(1, 1, 3))
+    refused = 'convoke_requests_total{action="forward",operation="conv",status="503"}'
+    before, asked = metric(keyed, refused), 0
+    with Raw(strict.url) as holds, Raw(strict.url) as raw:
+        holds.send(4 * request("/v1/conv/forward", slow_small_body()))
+        until(lambda: metric(keyed, "convoke_held_bytes") > 1000)
+        for name in ("first", "known", "in-pieces", "once-more"):
+            data = request("/v1/conv/forward", small, f"X-Request-Id: {name}")
+            cut = len(data) if name != "in-pieces" else len(data) - 200
+            raw.send(data[:cut])
+            head, body = raw.answer()
+            assert b" 503 " in head
+            assert f"x-request-id: {name}".encode() in head
+            assert json.loads(body)["type"] == "/problems/queue-full"
+            raw.send(data[cut:])
+            asked += 1
+        raw.send(
+            request(
+                "/v1/max_pool/plan",
+                msgpack.packb({"config": {"kernel": 2}, "shapes": {"x": [1, 1, 4]}}),
+            )
+        )
+        assert b" 200 " in raw.answer()[0]
+        for _ in range(4):
+            assert b" 200 " in holds.answer()[0]
+        raw.send(request("/v1/conv/forward", small, "X-Request-Id: let-in"))
+        head, body = raw.answer()
+        assert b" 200 " in head
+        assert b"x-request-id: let-in" in head
+        assert len(body) > 4 * 64
+    until(lambda: metric(keyed, refused) == before + asked)
 
 
 def test_pipelined_requests_are_answered_in_order(strict: Running) -> None:

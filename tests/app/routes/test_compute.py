@@ -287,7 +287,7 @@ class Stalled:
         self.taken = asyncio.Event()
         self.cancelled = asyncio.Event()
 
-    def check_room(self, _: str) -> None:
+    def check_room(self, *_: object) -> None:
         pass
 
     async def submit(self, _: object) -> object:

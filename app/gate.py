@@ -1,0 +1,169 @@
+"""Refusals for want of room, given before a request is so much as parsed.
+
+Under overload most of the work is refusing, and what that costs is lost to those who are let in. So
+a head that was refused once for want of room, and was found right in all else, is remembered. While
+there is no room, one that has the same bytes, but for its `X-Request-Id`, gets the same answer at
+once: without parser, task or record, and without a line of its own in the log, where refusals are
+summed up. Everything else goes the long way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app import logs
+from app.dispatcher import Dispatcher
+from app.edge import SHARED_HEADERS, SMALL_REST, new_request_id, own_request_id
+from app.errors import QueueFull
+from app.lifecycle import Lifecycle
+from app.problems import problem
+from app.promises import Visitor
+from app.telemetry import Telemetry
+
+KNOWN_HEADS = 256
+"""Heads remembered; beyond it, all are forgotten."""
+
+HEAD_BYTES = 4 << 10
+"""Longest head that is remembered."""
+
+SUM_UP_EVERY_S = 1.0
+"""How often refusals are counted and logged."""
+
+LONG_WAY = frozenset((b"expect", b"origin", b"transfer-encoding", b"upgrade"))
+"""Headers that ask for more than a plain answer."""
+
+_REQUEST_ID = re.compile(rb"\r\nx-request-id: ([\x21-\x7e]{1,128})\r\n", re.IGNORECASE)
+
+
+class Known(NamedTuple):
+    """What a head asks for.
+
+    Attributes:
+        length: of its body.
+        nbytes: that its tensors have at least.
+    """
+
+    operation: str
+    action: str
+    length: int
+    nbytes: int
+
+
+class Refusal(NamedTuple):
+    """The whole answer to a request, and how many bytes of its body are still to come."""
+
+    answer: bytes
+    left: int
+
+
+class Gate:
+    """Turns requests away; one for each server."""
+
+    def __init__(self, dispatcher: Dispatcher, telemetry: Telemetry, lifecycle: Lifecycle) -> None:
+        self._dispatcher = dispatcher
+        self._telemetry = telemetry
+        self._lifecycle = lifecycle
+        # A look-up compares keyed hashes first, so that its time tells nothing of keys in heads.
+        self._known: dict[bytes, Known] = {}
+        self._passed = 0
+        self._refused: Counter[tuple[str, str]] = Counter()
+        refusal = problem(QueueFull("%(detail)s", retry_after=1.0), "%(id)s")
+        self._body = refusal.body
+        self._head = b"".join(
+            (
+                b"HTTP/1.1 503 Service Unavailable\r\n",
+                b"content-type: %b\r\n" % refusal.headers["Content-Type"].encode(),
+                *(b"%b: %b\r\n" % header for header in SHARED_HEADERS),
+                b"content-length: %d\r\nretry-after: %d\r\nx-request-id: %b\r\n\r\n",
+            )
+        )
+
+    def remember(self, data: bytes, headers: Sequence[tuple[bytes, bytes]], known: Known) -> None:
+        """A request was refused for want of room, and for nothing else.
+
+        Args:
+            data: the bytes that it came in, from its first on.
+            headers: what they say.
+        """
+        names = [name for name, _ in headers]
+        fields = dict(headers)
+        plain = (
+            LONG_WAY.isdisjoint(fields)
+            and fields.get(b"connection", b"keep-alive").lower() == b"keep-alive"
+            and names.count(b"x-request-id") <= 1
+            and known.length <= SMALL_REST
+        )
+        head, _, _ = _parted(data)
+        if plain and head.endswith(b" HTTP/1.1", 0, head.find(b"\r\n")):
+            if len(self._known) >= KNOWN_HEADS:
+                self._known.clear()
+            self._known[head] = known
+
+    def refusal(self, data: bytes, connection: int, address: str) -> Refusal | None:
+        """The answer to a request that is turned away; None where it goes on.
+
+        Args:
+            data: the first bytes of it that have come.
+            connection, address: see `Visitor`.
+        """
+        # Between two turns of the loop many may come, of whom nobody else knows yet.
+        if not self._passed:
+            asyncio.get_running_loop().call_soon(self._turn)
+        self._passed += 1
+        if not self._dispatcher.crowded(self._passed):
+            return None
+        head, given, size = _parted(data)
+        known = self._known.get(head)
+        if known is None or size + known.length < len(data) or self._lifecycle.draining:
+            return None
+        name = own_request_id(given)
+        try:
+            visitor = Visitor(name, connection, address)
+            self._dispatcher.check_room(visitor, known.nbytes, self._passed - 1)
+        except QueueFull as error:
+            self._passed -= 1
+            if not self._refused:
+                asyncio.get_running_loop().call_later(SUM_UP_EVERY_S, self._sum_up)
+            self._refused[known.operation, known.action] += 1
+            answer = self._answer(error, name or new_request_id())
+            return Refusal(answer, size + known.length - len(data))
+        except Exception:  # noqa: BLE001 - whatever it is, it is found again on the long way
+            return None
+        return None
+
+    def left(self, connection: int, address: str) -> None:
+        """A connection has been closed."""
+        self._dispatcher.left(Visitor("", connection, address))
+
+    def _answer(self, error: QueueFull, name: str) -> bytes:
+        text = json.dumps(name)[1:-1].encode()
+        body = self._body % {b"detail": error.detail.encode(), b"id": text}
+        return self._head % (len(body), error.retry_after, name.encode()) + body
+
+    def _turn(self) -> None:
+        """Those who passed are accepted from now on, or wait for their bodies."""
+        self._passed = 0
+
+    def _sum_up(self) -> None:
+        for (operation, action), count in self._refused.items():
+            self._telemetry.turned_away(operation, action, count)
+            fields = {"operation": operation, "action": action, "requests": count}
+            logs.server.info("refused for want of room", extra={"fields": fields})
+        self._refused.clear()
+
+
+def _parted(data: bytes) -> tuple[bytes, bytes, int]:
+    """A head without its `X-Request-Id`, that id, and the size of the head; empty where it is long."""
+    end = data.find(b"\r\n\r\n", 0, HEAD_BYTES) + 4
+    if end < 4:
+        return b"", b"", 0
+    head = data[:end]
+    found = _REQUEST_ID.search(head)
+    if found is None:
+        return head, b"", end
+    return head[: found.start()] + head[found.end() - 2 :], found[1], end

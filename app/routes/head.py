@@ -1,0 +1,47 @@
+"""What a request's head says of it, beyond names and media types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from starlette.types import Scope
+
+from app.edge import CONNECTION, own_request_id
+from app.errors import InvalidHeader
+from app.promises import Visitor
+from app.record import Record
+from app.settings import Settings
+
+_DEADLINE = re.compile(rb"[0-9]{1,100}")
+
+
+def deadline_of(record: Record, settings: Settings) -> float | None:
+    """The deadline on the monotonic clock; it counts from the request's first byte."""
+    given = record.headers.get(b"x-deadline-ms")
+    if given is None:
+        milliseconds = settings.default_deadline_ms
+        if not milliseconds:
+            return None
+    elif _DEADLINE.fullmatch(given):
+        milliseconds = int(given)
+    else:
+        raise InvalidHeader.at(
+            ("header", "X-Deadline-Ms"),
+            "not a number of milliseconds",
+            "an integer of at least 0",
+            given.decode("latin-1"),
+        )
+    return record.started + min(milliseconds, settings.max_deadline_ms) / 1e3
+
+
+def visitor_of(record: Record, scope: Scope) -> Visitor:
+    """By what a refused client can be known when it comes again."""
+    name = own_request_id(record.headers.get(b"x-request-id"))
+    return Visitor(name, scope.get(CONNECTION, 0), record.client)
+
+
+def text_of(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
+    """A header as text; None where there is none."""
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1")

@@ -1,0 +1,50 @@
+"""What a connection needs to know of its transport, and how an answer looks on it."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import sys
+import termios
+from collections.abc import Sized
+
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from app.problems import Problem
+
+
+class Flow(FlowControl):
+    """Reads nothing more while requests wait that were read already.
+
+    Whoever waits for a body has reading resumed, whose body may long be whole; a client that sends
+    request after request would have all of them taken in.
+    """
+
+    def __init__(self, transport: asyncio.Transport, pipeline: Sized) -> None:
+        super().__init__(transport)
+        self._pipeline = pipeline
+
+    def resume_reading(self) -> None:
+        """Read on, unless requests wait."""
+        if not self._pipeline:
+            super().resume_reading()
+
+
+def unsent_bytes(transport: asyncio.Transport) -> int:
+    """Bytes of answers that the client has not taken, where some of them are still with us.
+
+    The kernel's part counts, as it may go down for long before it takes more of ours.
+    """
+    ours = transport.get_write_buffer_size()
+    if not ours:
+        return 0
+    queued = fcntl.ioctl(transport.get_extra_info("socket"), termios.TIOCOUTQ, bytes(4))
+    return ours + int.from_bytes(queued, sys.byteorder)
+
+
+def as_http(refusal: Problem) -> bytes:
+    """The last answer of a connection."""
+    headers = {**refusal.headers, "Content-Length": len(refusal.body), "Connection": "close"}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return STATUS_LINE[refusal.status] + lines.encode() + b"\r\n" + refusal.body

@@ -1,0 +1,234 @@
+"""What is turned away unread, and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+
+from app.errors import QueueFull, WorkersUnavailable
+from app.gate import HEAD_BYTES, KNOWN_HEADS, Gate, Known, Refusal
+from app.lifecycle import Lifecycle
+from app.problems import problem
+from app.promises import Visitor
+from app.telemetry import Telemetry
+
+FULL = QueueFull("8 requests wait.", retry_after=3)
+KNOWN = Known("conv", "forward", 10, 99)
+FIELDS = ("Host: x", "Content-Type: application/msgpack", "Content-Length: 10")
+BODY = b"0123456789"
+
+
+class Room:
+    """A dispatcher of which only the room counts."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = FULL
+        self.asked: list[tuple[Visitor, int, int]] = []
+        self.is_crowded = True
+
+    def crowded(self, more: int) -> bool:
+        assert more > 0
+        return self.is_crowded
+
+    def check_room(self, visitor: Visitor, nbytes: int, ahead: int) -> None:
+        self.asked.append((visitor, nbytes, ahead))
+        if self.error is not None:
+            raise self.error
+
+
+class Rig:
+    def __init__(self) -> None:
+        self.room, self.telemetry, self.lifecycle = Room(), Telemetry(), Lifecycle()
+        self.gate = Gate(self.room, self.telemetry, self.lifecycle)  # type: ignore[arg-type]
+
+    def remember(self, data: bytes, known: Known = KNOWN) -> None:
+        lines = data.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
+        headers = [(name.lower(), value) for name, _, value in (x.partition(b": ") for x in lines)]
+        self.gate.remember(data, headers, known)
+
+    def refusal(self, data: bytes) -> Refusal | None:
+        return self.gate.refusal(data, 7, "here")
+
+    def count(self) -> float:
+        labels = {"operation": "conv", "action": "forward", "status": "503"}
+        return self.telemetry.registry.get_sample_value("convoke_requests_total", labels) or 0.0
+
+
+def head(
+    *more: str, line: str = "POST /v1/conv/forward HTTP/1.1", fields: tuple[str, ...] = FIELDS
+) -> bytes:
+    return "\r\n".join([line, *fields, *more, "", ""]).encode()
+
+
+def within(test: Callable[[Rig], None]) -> Callable[[], None]:
+    """Run a test on an event loop."""
+
+    async def run() -> None:
+        test(Rig())
+
+    return lambda: asyncio.run(run())
+
+
+def answered(refusal: Refusal | None) -> tuple[bytes, dict[str, str], dict[str, object]]:
+    assert refusal is not None
+    top, _, body = refusal.answer.partition(b"\r\n\r\n")
+    status, *lines = top.decode().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    assert int(headers.pop("content-length")) == len(body)
+    return status.encode(), headers, json.loads(body)
+
+
+@within
+def test_a_known_head_is_answered_as_it_would_be_the_long_way(rig: Rig) -> None:
+    rig.remember(head() + BODY)
+    status, headers, body = answered(rig.refusal(head("X-Request-Id: it's-\"\\mine") + BODY))
+    usual = problem(FULL, "it's-\"\\mine")
+    assert status == b"HTTP/1.1 503 Service Unavailable"
+    assert headers == {
+        "content-type": usual.headers["Content-Type"],
+        "retry-after": usual.headers["Retry-After"],
+        "x-content-type-options": "nosniff",
+        "x-request-id": "it's-\"\\mine",
+    }
+    assert body == json.loads(usual.body)
+    assert rig.room.asked == [(Visitor("it's-\"\\mine", 7, "here"), 99, 0)]
+
+
+@within
+def test_without_an_id_it_gets_one_and_is_known_by_its_connection(rig: Rig) -> None:
+    rig.remember(head("X-Request-Id: a") + BODY)
+    _, headers, body = answered(rig.refusal(head() + BODY))
+    assert headers["x-request-id"] == body["request_id"]
+    assert len(headers["x-request-id"]) == 32
+    assert rig.room.asked == [(Visitor("", 7, "here"), 99, 0)]
+
+
+@within
+def test_the_rest_of_a_body_is_told(rig: Rig) -> None:
+    rig.remember(head() + BODY)
+    for arrived in range(len(BODY) + 1):
+        refusal = rig.refusal(head() + BODY[:arrived])
+        assert refusal is not None
+        assert refusal.left == len(BODY) - arrived
+    assert rig.refusal(head() + BODY + b"P") is None  # the next request is there already
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        head(line="POST /v1/conv/backward HTTP/1.1"),
+        head(line="POST /v1/conv/forward?x HTTP/1.1"),
+        head(line="POST /v1/conv/forward HTTP/1.0"),
+        head("Accept: text/plain"),
+        head("Authorization: Bearer other"),
+        head("X-Request-Id: a", "X-Request-Id: b"),
+        head("X-Request-Id: caf\xe9"),
+        head("X-Request-Id: " + "x" * 129),
+        head(fields=FIELDS[:2]),
+        head()[:-2],
+        b"\r\n" + head(),
+        b"",
+    ],
+)
+def test_what_is_not_known_byte_for_byte_goes_the_long_way(data: bytes) -> None:
+    @within
+    def test(rig: Rig) -> None:
+        rig.remember(head() + BODY)
+        assert rig.refusal(data + BODY) is None
+        assert rig.room.asked == []
+
+    test()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        head("Expect: 100-continue"),
+        head("Origin: https://page.example"),
+        head("Transfer-Encoding: chunked"),
+        head("Upgrade: websocket"),
+        head("Connection: close"),
+        head("X-Request-Id: a", "X-Request-Id: b"),
+        head(line="POST /v1/conv/forward HTTP/1.0"),
+        head("X: " + "y" * HEAD_BYTES),
+        head()[:-2],
+        b"",
+    ],
+)
+def test_what_asks_for_more_than_a_plain_answer_is_not_remembered(data: bytes) -> None:
+    @within
+    def test(rig: Rig) -> None:
+        rig.remember(data)
+        assert rig.refusal(data) is None
+
+    test()
+
+
+@within
+def test_a_body_that_is_not_worth_receiving_goes_the_long_way(rig: Rig) -> None:
+    rig.remember(head(), KNOWN._replace(length=(1 << 20) + 1))
+    assert rig.refusal(head()) is None
+
+
+@within
+def test_nobody_is_turned_away_while_there_is_room_or_for_another_reason(rig: Rig) -> None:
+    rig.remember(head() + BODY)
+    for error in (None, WorkersUnavailable()):
+        rig.room.error = error
+        assert rig.refusal(head() + BODY) is None
+    rig.room.error, rig.room.is_crowded = FULL, False
+    assert rig.refusal(head() + BODY) is None
+    rig.room.is_crowded = True
+    assert rig.refusal(head() + BODY) is not None
+    rig.lifecycle.draining = True
+    assert rig.refusal(head() + BODY) is None
+
+
+def test_those_who_passed_in_the_same_turn_of_the_loop_are_counted() -> None:
+    async def run() -> None:
+        rig = Rig()
+        rig.remember(head() + BODY)
+        rig.room.error = None
+        for _ in range(3):
+            rig.refusal(head() + BODY)
+        assert [ahead for *_, ahead in rig.room.asked] == [0, 1, 2]
+        rig.room.error = FULL
+        for _ in range(3):
+            rig.refusal(head() + BODY)
+        assert [ahead for *_, ahead in rig.room.asked[3:]] == [3, 3, 3]
+        await asyncio.sleep(0)
+        rig.refusal(head() + BODY)
+        assert rig.room.asked[-1][-1] == 0
+
+    asyncio.run(run())
+
+
+@within
+def test_heads_are_bounded_in_number(rig: Rig) -> None:
+    for number in range(3 * KNOWN_HEADS):
+        rig.remember(head(f"X: {number}"))
+        assert len(rig.gate._known) <= KNOWN_HEADS
+    assert rig.refusal(head(f"X: {3 * KNOWN_HEADS - 1}")) is not None
+
+
+def test_refusals_are_summed_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("app.gate.SUM_UP_EVERY_S", 0.0)
+
+    async def run() -> None:
+        rig = Rig()
+        rig.remember(head() + BODY)
+        for total in (3, 6):
+            for _ in range(3):
+                assert rig.refusal(head() + BODY) is not None
+            await asyncio.sleep(0.01)
+            assert rig.count() == total
+
+    with caplog.at_level("INFO", "convoke.server"):
+        asyncio.run(run())
+    lines = [vars(record)["fields"] for record in caplog.records]
+    assert lines == [{"operation": "conv", "action": "forward", "requests": 3}] * 2
