@@ -24,6 +24,7 @@ class Report:
         limits: sgemm in FLOP/s, copy in bytes read and written per second.
         complete: whether every case was measured.
         hurried: measurements that had a single round, because the time was up.
+        ceiling: how many times as fast products that share nothing are on a thread each.
         others: processors that other programs used, on average over the run; None if unknown.
     """
 
@@ -35,6 +36,7 @@ class Report:
     planning: Planning | None = None
     others: float | None = None
     hurried: int = 0
+    ceiling: Spread | None = None
     speedups: list[Speedup] = field(default_factory=list)
     growths: list[Growth] = field(default_factory=list)
 

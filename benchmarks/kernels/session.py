@@ -14,7 +14,7 @@ from benchmarks.kernels.disturbance import disturbances
 from benchmarks.kernels.measure import Limits, measure
 from benchmarks.kernels.report import Report
 from benchmarks.kernels.scaling import AXES, growth
-from benchmarks.kernels.speedup import speedup, variants
+from benchmarks.kernels.speedup import ceiling, speedup, variants
 from benchmarks.kernels.timing import Budget, Peer, Spread, paired
 
 ACTIONS = ("forward", "backward")
@@ -105,7 +105,12 @@ class Session:
         def grown(axis: str, action: str, budget: Budget) -> None:
             report.growths.append(growth(axis, action, budget))
 
+        def limited(budget: Budget) -> None:
+            report.ceiling = ceiling(self.threads, budget)
+
         jobs = [Job("planning", 0.1, plans), Job("disturbance", 1.0, disturbed)]
+        if self.threads > 1:
+            jobs.append(Job("threads sgemm", 1.0, limited))
         for action in ACTIONS:
             jobs += [
                 Job(f"growth with {axis} {action}", GROWTH, partial(grown, axis, action))

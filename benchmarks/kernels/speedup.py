@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+
+import numpy as np
 
 import engine
 from benchmarks.kernels import ours
 from benchmarks.kernels.cases import CASES, Case, inputs
 from benchmarks.kernels.timing import Budget, Peer, Spread, paired
+from engine.threads import single_threaded_blas
+
+SIDE, PRODUCTS = 512, 8
+"""Of the square matrices whose products tell what the machine allows, for each thread."""
 
 
 @dataclass(frozen=True)
@@ -42,3 +49,19 @@ def speedup(case: Case, action: str, threads: int, budget: Budget) -> Speedup:
     samples = paired([one, many], budget)
     engine.set_threads(threads)
     return Speedup(case.name, action, case.batch, threads, samples["one"].over(samples["many"]))
+
+
+def ceiling(threads: int, budget: Budget) -> Spread:
+    """What the machine itself allows: products that share nothing, one after another or a thread each."""
+    matrices = np.random.default_rng(0).standard_normal((threads, 3, SIDE, SIDE), np.float32)
+
+    def multiply(thread: int) -> None:
+        a, b, out = matrices[thread]
+        for _ in range(PRODUCTS):
+            np.matmul(a, b, out=out)
+
+    with single_threaded_blas(), ThreadPoolExecutor(threads) as executor:
+        one = Peer("one", lambda: list(map(multiply, range(threads))))
+        many = Peer("many", lambda: list(executor.map(multiply, range(threads))))
+        samples = paired([one, many], budget)
+    return samples["one"].over(samples["many"])

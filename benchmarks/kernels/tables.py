@@ -126,6 +126,8 @@ def _limits(rows: Sequence[Row], markdown: bool) -> str:
 
 def _speedups(report: Report, markdown: bool) -> str:
     lines = [[one.case, str(one.batch), one.action, _ratio(one.times)] for one in report.speedups]
+    if report.ceiling is not None:
+        lines.insert(0, ["products that share nothing", "", "", _ratio(report.ceiling)])
     return grid(["case", "N", "action", "times as fast"], lines, markdown)
 
 

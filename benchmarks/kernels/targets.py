@@ -144,7 +144,11 @@ def _threads(report: Report) -> Iterator[Target]:
             }
             which = "one sample" if single else "batches"
             many = report.machine["threads"]
-            yield from _worst(f"5. {many} threads over 1, {which}, {action}", here, 0.9 * many)
+            text = f"5. {many} threads over 1, {which}, {action}"
+            for target in _worst(text, here, 0.9 * many):
+                allowed = report.ceiling
+                note = "" if allowed is None else f"; the machine allows {allowed.median:.2f}"
+                yield dataclasses.replace(target, note=target.note + note)
 
 
 def _linear(report: Report) -> Iterator[Target]:

@@ -11,6 +11,7 @@ from benchmarks.kernels.measure import Row, Timing
 from benchmarks.kernels.report import Report
 from benchmarks.kernels.scaling import Growth, exponent
 from benchmarks.kernels.session import Job, run_all
+from benchmarks.kernels.speedup import Speedup
 from benchmarks.kernels.tables import document, grid
 from benchmarks.kernels.targets import geometric_mean, plain, targets
 from benchmarks.kernels.timing import Budget, Spread
@@ -96,6 +97,16 @@ def test_a_quiet_run_is_judged(others: float | None) -> None:
     one = report(row("a", "forward", 2, 4), others=others)
     assert all(target["met"] is not None for target in plain(one)["targets"])
     assert "DISTURBED" not in document(one, markdown=False)
+
+
+def test_what_the_machine_allows_stands_beside_what_threads_gain() -> None:
+    one = report(row("res-64", "forward", 1, 3))
+    one.speedups.append(Speedup("res-64", "forward", 8, 2, same(1.4)))
+    one.ceiling = same(1.5)
+    target = next(t for t in targets(one) if t.text == "5. 2 threads over 1, batches, forward")
+    assert (target.value, target.goal, target.met) == (1.4, 1.8, False)
+    assert "the machine allows 1.50" in target.note
+    assert "1.50" in document(one, markdown=True)
 
 
 def test_of_a_disturbed_run_only_memory_is_judged() -> None:
