@@ -92,9 +92,33 @@ def scratch(elements: int, dtype: np.dtype[Any], part: int = 0) -> NDArray[Any]:
     size = elements * dtype.itemsize
     if size > PART_BYTES:
         return aligned((elements,), dtype)
+    return _scratch()[part * PART_BYTES : part * PART_BYTES + size].view(dtype)
+
+
+def _scratch() -> NDArray[np.uint8]:
     if _local.scratch is None:
         _local.scratch = aligned((SCRATCH_BYTES,), np.dtype(np.uint8))
-    return _local.scratch[part * PART_BYTES : part * PART_BYTES + size].view(dtype)
+    return _local.scratch
+
+
+class Arena:
+    """Arrays one after another out of this thread's scratch, each from a cache line on.
+
+    Those taken later give their place back when `used` is set to what it was before them. Blocks are
+    planned to fit; what does not gets memory of its own.
+    """
+
+    def __init__(self) -> None:
+        self.used = 0
+        self._memory = _scratch()
+
+    def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """An array of anything."""
+        start, size = self.used, prod(shape) * dtype.itemsize
+        if start + size > SCRATCH_BYTES:
+            return aligned(shape, dtype)
+        self.used = -(-(start + size) // LINE) * LINE
+        return np.ndarray(shape, dtype, self._memory, start)
 
 
 class stoppable:  # noqa: N801

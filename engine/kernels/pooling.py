@@ -6,7 +6,7 @@ window alone, so nothing depends on the blocks; they only keep temporaries small
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -22,13 +22,16 @@ from engine.kernels.windows import (
     whole,
     window_argmax,
     window_max,
-    window_route,
     window_spread,
     window_sum,
 )
-from engine.threads import check_stop, for_each
+from engine.kernels.winners import FEW, room, winners
+from engine.threads import SCRATCH_BYTES, Arena, check_stop, for_each
 
 Array = NDArray[Any]
+
+ROOM = SCRATCH_BYTES * 3 // 4
+"""Bytes that finding maxima plans with; borders of tiles need some more."""
 
 BLOCK = 1 << 18
 """Inputs that a block reads: in float32 about a core's second-level cache."""
@@ -105,6 +108,41 @@ class Pooling:
         return tuple(axis.inputs_of(*span) for axis, span in zip(self.axes, tile, strict=True))
 
 
+Blocks = tuple[list[Tile], list[tuple[slice, slice]]]
+"""Tiles of outputs, and blocks of samples and channels to take them from."""
+
+
+def blocks(p: Pooling, samples: int) -> Blocks:
+    """Blocks for reductions."""
+    return list(p.tiles()), list(p.planes(samples))
+
+
+def winner_blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
+    """Blocks for finding where maxima stand, as large as the scratch allows: fewer calls of NumPy,
+    each of which threads have to take turns to begin.
+    """
+    axes = few(p)
+    if axes is None:
+        return blocks(p, samples)
+    inner = p.channels if p.channels_last else 1
+    whole = tuple((0, out) for out in p.positions)
+    plane = room(axes, whole, inner, itemsize)
+    width = max(1, prod(p.positions) * ROOM // plane)
+    cut = list(tiles(p.positions, block_tile(p.positions, width)))
+    lines = p.channels // inner
+    parts = -(-lines // max(1, min(lines, ROOM // plane)))
+    channels = -(-lines // parts) * inner
+    alike = max(1, ROOM // (plane * lines)) if parts == 1 else 1
+    planes = product(ranges(samples, alike), ranges(p.channels, channels))
+    return cut, [(slice(*n), slice(*c)) for n, c in planes]
+
+
+def few(p: Pooling) -> tuple[Axis, ...] | None:
+    """The axes, if they are fixed windows of few enough taps to look at each by itself."""
+    axes = tuple(axis for axis in p.axes if short(axis))
+    return axes if len(axes) == len(p.axes) and prod(a.kernel for a in axes) <= FEW else None
+
+
 def slices(spans: tuple[tuple[int, int], ...]) -> Box:
     """Half-open ranges as slices."""
     return tuple(slice(lo, hi) for lo, hi in spans)
@@ -144,6 +182,18 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
 
     Among equal maxima the first in row-major order; among NaNs too.
     """
+    axes = few(p)
+    if axes is not None:
+        arena = Arena()
+        best, taps, blanks = winners(stored(p, x), axes, tile, arena)
+        steps = [prod(p.inputs[axis + 1 :]) for axis in range(len(p.axes))]
+        strides = [axis.stride * step for axis, step in zip(axes, steps, strict=True)]
+        lead = best.ndim - 1 - len(steps)
+        first = _grid(best.shape, [*(0,) * lead, *strides, 0]) + _start(axes, tile, steps)
+        where = _places(axes, taps, steps, first, arena)
+        if blanks is not None:
+            where[blanks] = -1
+        return canonical(p, best), canonical(p, where)
     read = p.read(tile)
     values = x[within(slices(read))]
     positions: Array = np.zeros((), np.int64)
@@ -158,6 +208,42 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
     for axis, (windows, (lo, hi)) in enumerate(zip(p.axes, tile, strict=True)):
         positions[(slice(None),) * (2 + axis) + (_empty(windows, lo, hi),)] = -1
     return values, positions
+
+
+def stored(p: Pooling, a: Array) -> Array:
+    """A view (n, c, *S, 1), or (n, *S, c) where channels come last: the order in memory."""
+    return a.transpose(0, *range(2, a.ndim), 1) if p.channels_last else a[..., None]
+
+
+def canonical(p: Pooling, a: Array) -> Array:
+    """The view (n, c, *S) of what `stored` made."""
+    return np.moveaxis(a, -1, 1) if p.channels_last else a[..., 0]
+
+
+def _places(
+    axes: Sequence[Axis], taps: Array, steps: Sequence[int], first: Array, arena: Arena
+) -> Array:
+    """Where winning taps stand, given where the first tap of each window does.
+
+    `steps` are from one input to the next along each axis.
+    """
+    units = [axis.dilation * step for axis, step in zip(axes, steps, strict=True)]
+    apart = _grid([axis.kernel for axis in axes], units).reshape(-1)
+    where = arena.take(taps.shape, np.dtype(np.int64))
+    np.take(apart, taps, out=where, mode="clip")
+    return np.add(where, first, out=where)
+
+
+def _grid(shape: Sequence[int], steps: Sequence[int]) -> Array:
+    """The sum of index times step over all axes."""
+    axes = (np.arange(n) * step for n, step in zip(shape, steps, strict=True))
+    return sum(np.ix_(*axes), np.zeros((), np.int64))
+
+
+def _start(axes: Sequence[Axis], tile: Tile, steps: Sequence[int]) -> int:
+    """Where the first tap of a tile's first window stands."""
+    first = (axis.input_of(0, lo) for axis, (lo, _) in zip(axes, tile, strict=True))
+    return sum(i * step for i, step in zip(first, steps, strict=True))
 
 
 def _empty(windows: Windows, lo: int, hi: int) -> Array:
@@ -191,26 +277,50 @@ def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
     dx[within(slices(read))] += g
 
 
-def route(p: Pooling, x: Array, g: Array, tile: Tile, dx: Array) -> None:
+def route(
+    p: Pooling, x: Array, g: Array, tile: Tile, dx: Array, kept: dict[tuple[int, ...], Array]
+) -> None:
     """Add the gradient g (n, c, *T) of a tile's maxima to the first input that equals its maximum.
 
-    Rows first, then columns: the first of the rows that hold the maximum, and in it the first
-    column, is the first in row-major order.
+    Tiles come in row-major order, and the first of them finds dx undefined. `kept` holds what is the
+    same for all blocks of a shape, for as long as the caller keeps it.
     """
-    if not all(map(short, p.axes)):
+    _clear(p, tile, dx)
+    axes = few(p)
+    if axes is None:
         scatter_indices(tile_argmax(p, x, tile)[1], g, dx)
         return
-    read = p.read(tile)
-    stages = [x[within(slices(read))]]
-    for axis in reversed(range(len(p.axes))):
-        stages.append(window_max(stages[-1], 2 + axis, p.axes[axis], tile[axis], read[axis][0]))
-    best = stages.pop()
-    for axis, windows in enumerate(p.axes):
-        assert isinstance(windows, Axis)
-        values = stages.pop()
-        g = window_route(values, best, g, 2 + axis, windows, tile[axis], read[axis][0])
-        best = values
-    dx[within(slices(read))] += g
+    arena = Arena()
+    target, values = stored(p, dx), stored(p, g)
+    strides = [stride // dx.itemsize for stride in target.strides]
+    lead, steps = strides[: -1 - len(axes)], strides[-1 - len(axes) : -1]
+    _, taps, blanks = winners(stored(p, x), axes, tile, arena)
+    # Relative to the tile, all tiles are alike but for those that begin in the padding.
+    start = _start(axes, tile, steps)
+    key = (*taps.shape, min(start, 0))
+    if key not in kept:
+        apart = (axis.stride * step for axis, step in zip(axes, steps, strict=True))
+        kept[key] = _grid(taps.shape, [*lead, *apart, strides[-1]]) + min(start, 0)
+    where = _places(axes, taps, steps, kept[key], arena)
+    if blanks is not None:
+        where, values = where[~blanks], values[~blanks]
+    inputs = target.reshape(-1, copy=False)[max(start, 0) :]
+    if all(axis.stride >= axis.extent for axis in axes):
+        inputs[where.reshape(-1)] = values.reshape(-1)
+    else:
+        np.add.at(inputs, where.reshape(-1), values.reshape(-1))
+
+
+def _clear(p: Pooling, tile: Tile, dx: Array) -> None:
+    """Zero what no tile before this one has."""
+    if any(span != (0, axis.out) for span, axis in zip(tile[1:], p.axes[1:], strict=True)):
+        if all(lo == 0 for lo, _ in tile):
+            dx[...] = 0
+        return
+    axis, (lo, hi) = p.axes[0], tile[0]
+    start = axis.inputs_of(lo - 1, lo)[1] if lo else 0
+    stop = axis.inputs_of(hi - 1, hi)[1] if hi < axis.out else axis.size
+    dx[:, :, start:stop] = 0
 
 
 def spread_ties(

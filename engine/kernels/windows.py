@@ -119,35 +119,6 @@ def whole(windows: Windows) -> int:
     return 0 if windows.size % windows.out else windows.size // windows.out
 
 
-def window_route(
-    values: Array,
-    best: Array,
-    g: Array,
-    axis: int,
-    windows: Axis,
-    span: tuple[int, int],
-    origin: int,
-) -> Array:
-    """The gradient `g` of window maxima `best`, handed to the first of `values` that equals each."""
-    nan = bool(np.isnan(best).any())
-    apart = windows.stride >= windows.extent
-    result = np.empty_like(values) if whole(windows) else np.zeros_like(values)
-    # Multiplying the bits by 0 or 1 keeps infinities out of it, and takes no branch.
-    bits = np.dtype(f"i{values.itemsize}")
-    found, upstream = result.view(bits), g.view(bits)
-    unclaimed = np.ones_like(best, np.bool_)
-    for target, source in _taps(windows, span, origin):
-        to, of = _at(axis, target), _at(axis, source)
-        hit = _same(values[of], best[to], nan)
-        hit &= unclaimed[to]
-        unclaimed[to] ^= hit
-        if apart:
-            np.multiply(upstream[to], hit.view(np.int8), out=found[of])
-        else:
-            result[of] += np.multiply(upstream[to], hit.view(np.int8)).view(values.dtype)
-    return result
-
-
 def short(windows: Windows) -> TypeGuard[Axis]:
     """True for windows that are reduced tap by tap."""
     return isinstance(windows, Axis) and (windows.kernel < LONG or windows.dilation > 1)

@@ -22,19 +22,22 @@ from engine.indices import check_indices
 from engine.kernels.pooling import (
     Pooling,
     admit_zeros,
-    for_each_plane,
+    blocks,
+    few,
     route,
     scatter_indices,
     slices,
     spread_ties,
     tile_argmax,
     tile_max,
+    winner_blocks,
 )
 from engine.layouts import channels_first
 from engine.operation import Tails
 from engine.options import Choice, Flag, Shape, option
 from engine.plans import Action, Plan
 from engine.pool import Pool, WindowConfig
+from engine.threads import for_each
 
 Array = NDArray[Any]
 Backward = Callable[[Pooling, Array, Array, Tile, Array], None]
@@ -115,7 +118,7 @@ class MaxPool(Pool):
         return super().plan(dataclasses.replace(config, input_shape=None), tails, dtype)
 
     def steps(self, config: MaxPoolConfig, pooling: Pooling) -> int:
-        if config.ties == "all":
+        if config.ties == "all" or few(pooling):
             return pooling.blocks * prod(a.kernel for a in pooling.axes if isinstance(a, Axis))
         return super().steps(config, pooling)
 
@@ -130,9 +133,14 @@ class MaxPool(Pool):
         x, y, indices = _canonical(plan, given["x"], out["y"], out.get("indices"))
         pooling: Pooling = plan.geometry.pooling
         zeros = plan.config.pad_value == "zero"
+        samples = x.shape[0]
+        if indices is None:
+            tiles, cut = blocks(pooling, samples)
+        else:
+            tiles, cut = winner_blocks(pooling, samples, x.itemsize)
 
         def planes(n: slice, c: slice) -> None:
-            for tile in pooling.tiles():
+            for tile in tiles:
                 place = (n, c, *slices(tile))
                 if indices is None:
                     y[place] = tile_max(pooling, x[n, c], tile)
@@ -143,7 +151,7 @@ class MaxPool(Pool):
                         pooling, tile, y[place], None if indices is None else indices[place]
                     )
 
-        for_each_plane(pooling, x.shape[0], planes)
+        for_each(planes, cut, samples * pooling.visits)
 
     def backward(
         self,
@@ -161,6 +169,9 @@ class MaxPool(Pool):
         )
         pooling: Pooling = plan.geometry.pooling
         zeros, ties = plan.config.pad_value == "zero", plan.config.ties
+        samples = dx.shape[0]
+        tiles, cut = winner_blocks(pooling, samples, dx.itemsize)
+        kept: dict[tuple[int, ...], Array] = {}
 
         def tiled(n: slice, c: slice, tile: Tile) -> None:
             upstream = dy[(n, c, *slices(tile))]
@@ -171,17 +182,19 @@ class MaxPool(Pool):
                 admit_zeros(pooling, tile, best, found)
                 scatter_indices(found, upstream, dx[n, c])
             else:
-                route(pooling, x[n, c], upstream, tile, dx[n, c])
+                route(pooling, x[n, c], upstream, tile, dx[n, c], kept)
 
         def planes(n: slice, c: slice) -> None:
-            dx[n, c] = 0
             if indices is not None and ties == "first":
+                dx[n, c] = 0
                 scatter_indices(indices[n, c], dy[n, c], dx[n, c])
                 return
-            for tile in pooling.tiles():
+            if zeros or ties == "all":
+                dx[n, c] = 0
+            for tile in tiles:
                 tiled(n, c, tile)
 
-        for_each_plane(pooling, dx.shape[0], planes)
+        for_each(planes, cut, samples * pooling.visits)
 
 
 def _canonical(plan: Plan, *arrays: Array | None) -> list[Any]:

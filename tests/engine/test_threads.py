@@ -67,6 +67,21 @@ def test_scratch_is_reused_within_its_capacity_and_its_parts_do_not_overlap() ->
     assert threads.scratch(elements + 1, f4).size == elements + 1
 
 
+def test_an_arena_hands_out_its_scratch_once_and_then_other_memory() -> None:
+    f4 = np.dtype(np.float32)
+    arena = threads.Arena()
+    first = arena.take((3, 5), f4)
+    kept = arena.used
+    second = arena.take((7,), f4)
+    assert second.ctypes.data - first.ctypes.data == threads.LINE
+    arena.used = kept
+    assert np.shares_memory(arena.take((7,), f4), second)
+    large = arena.take((threads.SCRATCH_BYTES // 4,), f4)
+    assert not np.shares_memory(large, threads.scratch(16, f4))
+    assert large.ctypes.data % threads.LINE == 0
+    assert np.shares_memory(arena.take((1,), f4), threads.scratch(64, f4))
+
+
 def test_large_arrays_begin_on_a_cache_line() -> None:
     f4 = np.dtype(np.float32)
     arrays = [threads.aligned((2, n), f4) for n in (threads.SMALL_BYTES // 8, 99_999)]

@@ -1,0 +1,244 @@
+"""Which tap of each window holds its maximum: the first one in row-major order.
+
+The inputs under a tile are laid out residue by residue modulo the stride, with a border where windows
+reach into padding. There a tap is a constant distance for all outputs at once, so that each comparison
+is one pass over consecutive numbers, places between rows included; what they hold is never looked at.
+
+Arrays are x (*B, *S, I) in its order in memory: samples, and channels where they come first; spatial
+axes; channels where they come last, else 1. Taps are numbered in row-major order.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import Axis, Tile
+from engine.threads import Arena
+
+Array = NDArray[Any]
+Index = tuple[Any, ...]
+
+BYTE = np.dtype(np.uint8)
+
+FEW = 128
+"""Taps up to which each is compared with the maximum by itself."""
+
+LITTLE = sys.byteorder == "little"
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The inputs that some outputs along one axis read, by residue modulo the stride.
+
+    Attributes:
+        length: places of each residue, borders included.
+        moves: for each residue, places and the inputs that stand there.
+        taps: for each tap, its residue and how many places after the output it stands.
+        empty: whether a window holds no input.
+    """
+
+    length: int
+    moves: tuple[tuple[slice, slice], ...]
+    taps: tuple[tuple[int, int], ...]
+    empty: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What to do for a tile; every index fits arrays with any number of axes before the spatial ones.
+
+    Attributes:
+        residues, lengths: of the laid out inputs, in their order.
+        moves: boxes of them, and the inputs that go there.
+        borders: boxes where padding stands.
+        stages: for each axis, last to first, the residues, and a residue and a distance for each tap.
+        taps: for each tap of all axes together, the same.
+        outputs: the places of outputs.
+        empty: whether a window holds no input.
+    """
+
+    residues: tuple[int, ...]
+    lengths: tuple[int, ...]
+    moves: tuple[tuple[Index, Index], ...]
+    borders: tuple[Index, ...]
+    stages: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    taps: tuple[tuple[Index, int], ...]
+    outputs: Index
+    empty: bool
+
+    @property
+    def places(self) -> int:
+        """Numbers that one plane takes, at all stages together."""
+        plane = prod(self.lengths)
+        return sum(prod(self.residues[done:]) for done in range(len(self.residues) + 1)) * plane
+
+
+def fold(axis: Axis, lo: int, hi: int) -> Fold:
+    """The fold of the outputs [lo, hi)."""
+    stride = axis.stride
+    stands = [divmod(axis.input_of(tap, lo), stride) for tap in range(axis.kernel)]
+    origin = min(place for place, _ in stands)
+    length = hi - lo + max(place for place, _ in stands) - origin
+    residues = sorted({residue for _, residue in stands})
+    moves = []
+    for residue in residues:
+        start = min(max(0, -origin), length)
+        stop = min(max(start, -(-(axis.size - residue) // stride) - origin), length)
+        first = (origin + start) * stride + residue
+        inputs = slice(first, first + (stop - start - 1) * stride + 1, stride)
+        moves.append((slice(start, stop), inputs if stop > start else slice(0, 0)))
+    covered = lo
+    for start, stop in sorted(axis.outputs_of(tap, lo, hi) for tap in range(axis.kernel)):
+        if start <= covered:
+            covered = max(covered, stop)
+    taps = tuple((residues.index(residue), place - origin) for place, residue in stands)
+    return Fold(length, tuple(moves), taps, covered < hi)
+
+
+@lru_cache(maxsize=4096)
+def recipe(axes: tuple[Axis, ...], tile: Tile, inner: int) -> Recipe:
+    """The recipe of a tile of arrays whose last axis has `inner` elements."""
+    folds = [fold(axis, *span) for axis, span in zip(axes, tile, strict=True)]
+    lengths = (*(each.length for each in folds), inner)
+    units = [prod(lengths[axis + 1 :]) for axis in range(len(axes))]
+    moves: list[tuple[Index, Index]] = []
+    borders: list[Index] = []
+    for residues in product(*(range(len(each.moves)) for each in folds)):
+        found = [each.moves[u] for each, u in zip(folds, residues, strict=True)]
+        before = (*reversed(residues), ...)
+        places = (*before, *(places for places, _ in found), slice(None))
+        moves.append((places, (..., *(inputs for _, inputs in found), slice(None))))
+        for axis, (held, _) in enumerate(found):
+            after = (slice(None),) * (len(axes) - axis)
+            edges = slice(0, held.start), slice(held.stop, folds[axis].length)
+            borders += [(*before, edge, *after) for edge in edges if edge.start < edge.stop]
+    stands = [
+        [(residue, place * unit) for residue, place in each.taps]
+        for each, unit in zip(folds, units, strict=True)
+    ]
+    return Recipe(
+        residues=tuple(len(each.moves) for each in reversed(folds)),
+        lengths=lengths,
+        moves=tuple(moves),
+        borders=tuple(borders),
+        stages=tuple(
+            (len(each.moves), tuple(stand))
+            for each, stand in zip(reversed(folds), reversed(stands), strict=True)
+        ),
+        taps=tuple(
+            (tuple(residue for residue, _ in reversed(tap)), sum(shift for _, shift in tap))
+            for tap in product(*stands)
+        ),
+        outputs=(..., *(slice(0, hi - lo) for lo, hi in tile), slice(None)),
+        empty=any(each.empty for each in folds),
+    )
+
+
+def winners(
+    x: Array, axes: tuple[Axis, ...], tile: Tile, arena: Arena
+) -> tuple[Array, Array, Array | None]:
+    """The maxima of a tile of x, the taps that hold them first, and blanks.
+
+    Results are views (*B, *T, I) of the arena. Blanks mark windows without inputs; None says that
+    there are none.
+    """
+    found = recipe(axes, tile, x.shape[-1])
+    laid = _laid(x, found, arena)
+    best = _maxima(laid, found, arena)
+    outputs = best[found.outputs]
+    # NaN equals nothing, and minus infinity a border.
+    if not found.empty and np.minimum.reduce(outputs, axis=None) > -np.inf:
+        return outputs, _first(laid, best, found, arena)[found.outputs], None
+    keys = ordered(laid)
+    lowest = np.iinfo(keys.dtype).min
+    for edge in found.borders:
+        keys[edge] = lowest
+    highest = _maxima(keys, found, arena)
+    taps = _first(keys, highest, found, arena)[found.outputs]
+    blanks = highest[found.outputs] == lowest
+    return outputs, taps, blanks if blanks.any() else None
+
+
+def room(axes: tuple[Axis, ...], tile: Tile, inner: int, itemsize: int) -> int:
+    """Bytes of the arena that a tile of one plane takes, positions of its maxima included."""
+    found = recipe(axes, tile, inner)
+    outputs = prod(hi - lo for lo, hi in tile) * inner
+    return found.places * itemsize + 4 * prod(found.lengths) + 8 * outputs
+
+
+def ordered(x: Array) -> Array:
+    """Integers in the order of maxima: equal zeros, NaN highest, and the lowest integer for none."""
+    bits = (x + 0).view(f"i{x.itemsize}")
+    limits = np.iinfo(bits.dtype)
+    # The bits of negative numbers grow with their magnitude.
+    keys = bits ^ ((bits >> limits.bits - 1) & limits.max)
+    keys[np.isnan(x)] = limits.max
+    return keys
+
+
+def _laid(x: Array, found: Recipe, arena: Arena) -> Array:
+    """The inputs by residues, those of the last axis first: (*U reversed, *B, *L, I)."""
+    lead = x.shape[: -len(found.lengths)]
+    laid = arena.take((*found.residues, *lead, *found.lengths), x.dtype)
+    for target, source in found.moves:
+        _copy(laid[target], x, source)
+    for edge in found.borders:
+        laid[edge] = -np.inf
+    return laid
+
+
+def _copy(target: Array, x: Array, source: Index) -> None:
+    inputs = source[-2]
+    if LITTLE and inputs.step == 2 and x.shape[-1] == 1 and x.strides[-2] == x.itemsize == 4:
+        # Every second number is the lower half of a pair: NumPy narrows integers in vectors.
+        rows = x[(*source[:-2], slice(None), 0)]
+        pairs = min(target.shape[-2], (x.shape[-2] - inputs.start) // 2)
+        halves = rows[..., inputs.start : inputs.start + 2 * pairs].view(np.uint64)
+        np.copyto(target[..., :pairs, 0].view(np.uint32), halves, casting="unsafe")
+        if pairs < target.shape[-2]:
+            target[..., pairs:, 0] = rows[..., inputs.start + 2 * pairs : inputs.stop : 2]
+    else:
+        target[...] = x[source]
+
+
+def _maxima(laid: Array, found: Recipe, arena: Arena) -> Array:
+    """The maxima of the windows at every place, (*B, *L, I)."""
+    values = laid
+    for residues, taps in found.stages:
+        values = values.reshape(residues, -1)
+        best = arena.take(values.shape[1:], values.dtype)
+        end = best.size - max(shift for _, shift in taps)
+        views = [values[residue, shift : shift + end] for residue, shift in taps]
+        np.maximum(views[0], views[min(1, len(views) - 1)], out=best[:end])
+        for view in views[2:]:
+            np.maximum(best[:end], view, out=best[:end])
+        values = best
+    return values.reshape(laid.shape[len(found.residues) :])
+
+
+def _first(laid: Array, best: Array, found: Recipe, arena: Arena) -> Array:
+    """The first tap that equals the maximum: as many as differ from it before one does not."""
+    planes = laid.reshape(*found.residues, -1)
+    result = arena.take(best.shape, BYTE)
+    if len(found.taps) == 1:
+        result.fill(0)
+        return result
+    end = best.size - max(shift for _, shift in found.taps)
+    highest, first = best.reshape(-1)[:end], result.reshape(-1)[:end]
+    lost, differs = (arena.take((end,), np.dtype(np.bool_)) for _ in range(2))
+    residues, shift = found.taps[0]
+    np.not_equal(planes[residues][shift : shift + end], highest, out=lost)
+    np.copyto(first, lost)
+    for residues, shift in found.taps[1:-1]:
+        np.not_equal(planes[residues][shift : shift + end], highest, out=differs)
+        np.logical_and(lost, differs, out=lost)
+        np.add(first, lost.view(BYTE), out=first)
+    return result
