@@ -19,87 +19,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from engine.geometry import ranges
+from engine.geometry import Axis, ranges
 from engine.kernels import direct
+from engine.kernels.banding import Banding, banding
 from engine.kernels.correlation import Correlation
-from engine.kernels.slabs import Row, row
-from engine.threads import PART_BYTES, for_each
+from engine.kernels.patches import inside
+from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
-
-STRIP = 4
-"""Rows of a strip: higher ones multiply more zeros, lower ones fill fewer vectors."""
-
-BLOCK_BYTES = 3 << 19
-"""What is gathered for a block, which is to stay in the second-level cache."""
-
-
-@dataclass(frozen=True)
-class Banding:
-    """How a correlation is cut: strips of `height` rows of outputs, which read `reach` of inputs.
-
-    `groups` and `rows` (of outputs) make one block. `index` (O·T, L·C·J) says which of a group's
-    weights stands where in the band; one past the last is none. `across` is a row of the slab.
-    """
-
-    height: int
-    reach: int
-    groups: int
-    rows: int
-    index: NDArray[np.intp]
-    across: Row
-
-
-def suits(c: Correlation) -> bool:
-    """True for depthwise correlations of an image of which one strip fits the scratch."""
-    plain = len(c.axes) == 2 and c.mode == "zeros" and c.taps > 1
-    return plain and c.channels == c.outputs == 1 and _line(c) * _reach(c) <= PART_BYTES
-
-
-@lru_cache(maxsize=256)
-def banding(c: Correlation) -> Banding:
-    """How a correlation is cut, from its integers alone."""
-    down, height, reach, line = c.axes[0], _height(c), _reach(c), _line(c)
-    index = _index(c, height, reach)
-    whole = line * ((down.out - 1) * down.stride + down.extent)
-    fitting = min(BLOCK_BYTES // whole, PART_BYTES // (index.size * c.itemsize))
-    parts = -(-c.groups // max(1, fitting))
-    # Blocks alike, and as many as two or four threads share evenly.
-    groups = -(-c.groups // (-(-parts // 4) * 4))
-    strips = max(1, (PART_BYTES // (line * groups) - reach) // (height * down.stride) + 1)
-    return Banding(height, reach, groups, min(down.out, strips * height), index, row(c.axes[1]))
-
-
-def _height(c: Correlation) -> int:
-    return -(-c.axes[0].out // -(-c.axes[0].out // STRIP))
-
-
-def _reach(c: Correlation) -> int:
-    return (_height(c) - 1) * c.axes[0].stride + c.axes[0].extent
-
-
-def _line(c: Correlation) -> int:
-    """Bytes of a group that come of one row of inputs: in the slab, and gathered."""
-    laid, across = row(c.axes[1]), c.axes[1]
-    return c.channels * (across.kernel * across.out + laid.residues * laid.width) * c.itemsize
-
-
-def _index(c: Correlation, height: int, reach: int) -> NDArray[np.intp]:
-    down, across = c.axes
-    offset = np.arange(reach) - np.arange(height)[:, None] * down.stride
-    fits = (offset >= 0) & (offset < down.extent) & (offset % down.dilation == 0)
-    filters = np.arange(c.outputs * c.channels).reshape(c.outputs, 1, 1, c.channels, 1)
-    tap = (offset // down.dilation)[None, :, :, None, None]
-    index = (filters * down.kernel + tap) * across.kernel + np.arange(across.kernel)
-    index = np.where(fits[None, :, :, None, None], index, c.outputs * c.channels * c.taps)
-    return index.reshape(c.outputs * height, reach * c.channels * across.kernel)
 
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
@@ -125,8 +59,11 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
 
 
 def _finite(b: Banding, y: Array) -> bool:
-    """False where a row that stands for its strip is not finite; may be for very large numbers."""
-    return bool(np.isfinite(np.add.reduce(y[..., :: b.height, :], axis=None)))
+    """False where a row that stands for its strip is not finite; may be for very large numbers.
+
+    Numbers that are not finite reach all rows of a product, so the first stands for all.
+    """
+    return bool(np.isfinite(np.add.reduce(y[:, :, 0, :: b.height], axis=None)))
 
 
 def _settle(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, first: int) -> None:
@@ -159,25 +96,41 @@ def _samples(
     start = first * down.stride - down.low
     lo, hi = min(max(0, start), down.size), min(max(0, start + count), down.size)
     rows = direct.part(0, (groups, count, c.channels, c.axes[1].kernel, c.axes[1].out), x.dtype)
-    slab = direct.part(1, (groups, c.channels, count, b.across.residues, b.across.width), x.dtype)
-    slab.fill(0)
-    moves = [
-        (slab[:, :, lo - start : hi - start, residue, place], x[..., lo:hi, inputs])
-        for residue, place, inputs in b.across.moves
-    ]
-    copies = list(_copies(b, slab, rows))
-    products = list(_products(c, b, _band(b, w), rows, y))
+    shape = (groups, c.channels, count, b.across.residues, b.across.width)
+    beside = direct.part(1, (prod(shape) + groups * prod(y.shape[2:]),), x.dtype)
+    slab, out = beside[: prod(shape)].reshape(shape), beside[prod(shape) :]
+    taken, placed = x[:, :, :, lo:hi], slice(lo - start, hi - start)
+    if b.by_taps:
+        rows.fill(0)
+        moves, copies = list(_moves(c.axes[1], taken.swapaxes(2, 3), rows[:, placed])), []
+    else:
+        slab.fill(0)
+        moves = [
+            (slab[:, :, placed, residue, place], taken[..., inputs])
+            for residue, place, inputs in b.across.moves
+        ]
+        copies = list(_copies(b, slab, rows))
+    products = list(_products(c, b, _band(b, w), rows, y, out))
     for n in range(x.shape[0]):
+        check_stop()
         for target, source in moves:
             target[...] = source[n]
         for target, source in copies:
             np.copyto(target, source)
         if only_finite:
             rows[~np.isfinite(rows)] = 0
-        for band, inputs, out in products:
-            np.matmul(band, inputs, out=out[n])
+        for one in products:
+            one.run(n)
         if bias is not None:
             y[n] += bias[:, :, None, None]
+
+
+def _moves(across: Axis, x: Array, rows: Array) -> Iterator[tuple[Array, Array]]:
+    """For each tap across, where it stands in rows (g, L, C, J, W), and the inputs it reads there."""
+    for tap in range(across.kernel):
+        lo, hi, inputs = inside(across, tap, 0, across.out)
+        if lo < hi:
+            yield rows[:, :, :, tap, lo:hi], x[..., inputs]
 
 
 def _copies(b: Banding, slab: Array, rows: Array) -> Iterator[tuple[Array, Array]]:
@@ -197,21 +150,46 @@ def _band(b: Banding, w: Array) -> Array:
     return np.take(padded, b.index, axis=1, out=band, mode="clip")
 
 
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """Strips of all groups of a block: a product (g, S, O·T, W), and where it goes in each sample.
+
+    `ordered` is the product as (g, O, S, T, W), or None where it is written into the target itself.
+    """
+
+    band: Array
+    inputs: Array
+    product: Array
+    ordered: Array | None
+    target: Array
+
+    def run(self, n: int) -> None:
+        """Write the strips of sample n."""
+        if self.ordered is None:
+            np.matmul(self.band, self.inputs, out=self.target[n, :, 0])
+        else:
+            np.matmul(self.band, self.inputs, out=self.product)
+            self.target[n] = self.ordered
+
+
 def _products(
-    c: Correlation, b: Banding, band: Array, rows: Array, y: Array
-) -> Iterator[tuple[Array, Array, Array]]:
-    """Bands, inputs and outputs of the products that write y (N, g, O, P, W) from its `rows`.
+    c: Correlation, b: Banding, band: Array, rows: Array, y: Array, out: Array
+) -> Iterator[_Product]:
+    """The products that make y (N, g, O, P, W) from its `rows`; `out` has room for one sample.
 
     The last strip begins early where strips do not fill the rows of y.
     """
+    groups, width = rows.shape[0], rows.shape[4]
     strips, rest = divmod(y.shape[3], b.height)
-    cuts = [(0, strips), *([(y.shape[3] - b.height, 1)] if rest else [])]
-    for first, count in cuts:
+    itself = c.outputs == 1 and y.strides[-1] == y.itemsize
+    for first, count in [(0, strips), (y.shape[3] - b.height, 1)][: 2 if rest else 1]:
         inputs = rows[:, first * c.axes[0].stride :]
         step = b.height * c.axes[0].stride * rows.strides[1]
-        shape = (rows.shape[0], 1, count, band.shape[2], rows.shape[4])
-        moves = (rows.strides[0], 0, step, *rows.strides[-2:])
-        out = y[:, :, :, first : first + count * b.height]
-        out = out.reshape(*y.shape[:3], count, b.height, y.shape[4], copy=False)
-        bands = band.reshape(band.shape[0], c.outputs, 1, b.height, -1)
-        yield bands, as_strided(inputs, shape, moves, writeable=False), out
+        moves = (rows.strides[0], step, *rows.strides[-2:])
+        shape = (groups, count, band.shape[2], width)
+        inputs = as_strided(inputs, shape, moves, writeable=False)
+        target = y[:, :, :, first : first + count * b.height]
+        target = target.reshape(*y.shape[:3], count, b.height, width, copy=False)
+        product = out[: prod(target.shape[1:])].reshape(groups, count, -1, width)
+        ordered = product.reshape(groups, count, c.outputs, b.height, width).swapaxes(1, 2)
+        yield _Product(band[:, None], inputs, product, None if itself else ordered, target)

@@ -31,7 +31,8 @@ MOST_PHASES = 64
 class Correlation:
     """A correlation's geometry: all integers, no samples.
 
-    `mode` names the padding mode; `wanted` is the algorithm asked for.
+    `mode` names the padding mode; `wanted` is the algorithm asked for. With `channels_last` the
+    arrays are views of memory in which all channels of a position are consecutive.
     """
 
     axes: tuple[Axis, ...]
@@ -41,6 +42,7 @@ class Correlation:
     mode: str
     itemsize: int
     wanted: str = "direct"
+    channels_last: bool = False
 
     def __hash__(self) -> int:
         return self._hash

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels import banded, direct, flat, planes, winograd
+from engine.kernels import banded, banding, direct, flat, pixels, planes, winograd
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import within
 
@@ -20,6 +20,7 @@ FORWARD: Mapping[str, Callable[[Correlation, Array, Array, Array | None, Array],
     "direct": direct.forward,
     "banded": banded.forward,
     "flat": flat.forward,
+    "pixels": pixels.forward,
     "winograd": winograd.forward,
 }
 
@@ -30,7 +31,9 @@ def _kernel(c: Correlation) -> str:
     chosen = c.wanted == "winograd" or (c.wanted != "direct" and c.itemsize == 4)
     if chosen and winograd.suits(c) and (c.wanted == "winograd" or winograd.pays(c)):
         return "winograd"
-    if banded.suits(c):
+    if pixels.suits(c):
+        return "pixels"
+    if banding.suits(c):
         return "banded"
     return "flat" if flat.suits(c) else "direct"
 
@@ -47,9 +50,14 @@ def adjoint_algorithm(c: Correlation) -> str:
 
 
 def rearranged_bytes(c: Correlation) -> int:
-    """What a call holds of the weights in another form: turned for the adjoint, or transformed."""
+    """What a call holds of the weights in another form: turned for the adjoint, or transformed.
+
+    Sums over pixels have several shares of the weight's gradient as well.
+    """
     weights = c.groups * c.outputs * c.channels * c.taps * c.itemsize
     adjoint = adjoint_algorithm(c) == "winograd"
+    if pixels.suits(c):
+        return weights * (1 + pixels.SHARES)
     return weights + (winograd.filter_bytes(c) if adjoint or algorithm(c) == "winograd" else 0)
 
 
@@ -80,5 +88,8 @@ def correlate_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], d
 
     `rows` says how many consecutive samples belong to each request.
     """
-    kernel = planes if planes.suits(c) else flat if flat.suits(c) else direct
-    kernel.backward_weight(c, x, dy, rows, dw)
+    for kernel in (pixels, planes, flat):
+        if kernel.suits(c):
+            kernel.backward_weight(c, x, dy, rows, dw)
+            return
+    direct.backward_weight(c, x, dy, rows, dw)

@@ -25,7 +25,7 @@ from engine.geometry import ranges, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.slabs import row
-from engine.threads import PART_BYTES, for_each
+from engine.threads import PART_BYTES, check_stop, for_each
 
 Array = NDArray[Any]
 
@@ -97,6 +97,7 @@ def _add_sums(c: Correlation, x: Array, dy: Array, first: int, dw: Array) -> Non
         steps = (source.strides[0], i.step * source.strides[1], j.step * x.itemsize, x.itemsize)
         runs.append((as_strided(source, (*sums.shape, run), steps), sums))
     for n in range(x.shape[0]):
+        check_stop()
         for target, inputs in moves:
             target[...] = inputs[n]
         upstream[:, :, :outs] = dy[n]

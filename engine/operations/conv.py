@@ -81,6 +81,7 @@ class Conv(Convolution):
             mode=config.padding_mode,
             itemsize=np.dtype(compute_dtype(dtype)).itemsize,
             wanted=config.algorithm,
+            channels_last=reading.channels_last,
         )
         y = sample_tail(reading.outer, positions, reading.channels_last)
         return self.planned(

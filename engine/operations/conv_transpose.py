@@ -84,6 +84,7 @@ class ConvTranspose(Convolution):
             mode="zeros",
             itemsize=np.dtype(compute_dtype(dtype)).itemsize,
             wanted=config.algorithm,
+            channels_last=reading.channels_last,
         )
         outputs = reading.inner * config.groups
         y = sample_tail(outputs, positions, reading.channels_last)

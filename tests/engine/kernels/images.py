@@ -31,12 +31,15 @@ def image(
     groups: int = 9,
     channels: int = 1,
     outputs: int = 1,
+    channels_last: bool = False,
 ) -> Correlation:
     axes = []
     for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
         out = strided_out(n, d * (k - 1) + 1, s, *padding)
         axes.append(Axis(n, k, s, d, *padding, out))
-    return Correlation(tuple(axes), groups, channels, outputs, "zeros", itemsize)
+    return Correlation(
+        tuple(axes), groups, channels, outputs, "zeros", itemsize, channels_last=channels_last
+    )
 
 
 def tensors(c: Correlation, samples: int = 3) -> tuple[np.ndarray, ...]:

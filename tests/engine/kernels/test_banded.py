@@ -7,22 +7,31 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from engine.kernels import banded, direct
+from engine.kernels import banded, banding, direct
 from tests.engine.kernels.images import IMAGES, Pair, image, tensors
 
 
 @pytest.fixture(params=[2 << 20, 1 << 11], ids=["whole", "cut"])
 def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(banded, "PART_BYTES", request.param)
-    banded.banding.cache_clear()
+    monkeypatch.setattr(banding, "PART_BYTES", request.param)
+    banding.banding.cache_clear()
     yield
-    banded.banding.cache_clear()
+    banding.banding.cache_clear()
 
 
 @pytest.mark.parametrize("shape", IMAGES)
+@pytest.mark.parametrize(("channels", "outputs"), [(1, 1), (3, 2), (2, 5)])
+@pytest.mark.parametrize("moves", [0, 9], ids=["slab", "taps"])
 @pytest.mark.usefixtures("_parts")
-def test_values(shape: dict[str, Pair]) -> None:
-    c = image(**shape)
+def test_values(
+    shape: dict[str, Pair],
+    channels: int,
+    outputs: int,
+    moves: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(banding, "MOST_MOVES", moves)
+    c = image(**shape, channels=channels, outputs=outputs)
     x, w, bias, dy = tensors(c)
     got, want = np.full((2, *dy.shape), np.nan)
     banded.forward(c, x, w, bias, got)
@@ -41,12 +50,12 @@ def test_into_every_second_number() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("stride", [(1, 1), (2, 2)])
+@pytest.mark.parametrize(("stride", "size", "outputs"), [((1, 1), 5, 1), ((2, 2), 3, 3)])
 @pytest.mark.usefixtures("_parts")
 def test_bad_numbers_touch_only_what_reads_them_and_change_no_other_bit(
-    bad: float, stride: Pair
+    bad: float, stride: Pair, size: int, outputs: int
 ) -> None:
-    c = image((20, 21), (5, 5), (2, 2), stride, itemsize=4)
+    c = image((20, 21), (5, size), (2, 2), stride, itemsize=4, outputs=outputs)
     x, w, bias, dy = tensors(c)
     for row in range(20):
         clean, got, want = np.zeros((3, *dy.shape), np.float32)
@@ -64,9 +73,9 @@ def test_bad_numbers_touch_only_what_reads_them_and_change_no_other_bit(
 
 def test_a_strip_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     c = image((9, 9), (3, 3), (1, 1))
-    assert banded.suits(c)
-    monkeypatch.setattr(banded, "PART_BYTES", 1 << 10)
-    assert not banded.suits(c)
+    assert banding.suits(c)
+    monkeypatch.setattr(banding, "PART_BYTES", 1 << 10)
+    assert not banding.suits(c)
 
 
 def test_the_same_bits_whoever_comes_along() -> None:

@@ -1,0 +1,77 @@
+"""Sums over pixels against gathered patches: values, blocks, runs, requests and bad numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.kernels import direct, pixels
+from engine.kernels.correlation import Correlation
+from tests.engine.kernels.images import IMAGES, Pair, image, tensors
+
+
+@pytest.fixture(params=[(1024, 1 << 20), (20, 1 << 20), (64, 1 << 10)], ids=["whole", "one", "cut"])
+def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pixels, "RUN", request.param[0])
+    monkeypatch.setattr(pixels, "BLOCK_BYTES", request.param[1])
+
+
+def last(a: np.ndarray) -> np.ndarray:
+    """The same numbers (N, G, 1, H, W), with channels last in memory."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1)
+
+
+def layer(shape: dict[str, Pair], itemsize: int = 8) -> tuple[Correlation, list[np.ndarray]]:
+    c = image(**shape, itemsize=itemsize, channels_last=True, groups=13)
+    x, w, bias, dy = tensors(c)
+    return c, [last(x), w, bias, last(dy)]
+
+
+@pytest.mark.parametrize("shape", IMAGES)
+@pytest.mark.parametrize("bad", [None, np.nan, np.inf])
+@pytest.mark.usefixtures("_parts")
+def test_values(shape: dict[str, Pair], bad: float | None) -> None:
+    c, (x, w, bias, dy) = layer(shape)
+    if bad is not None:
+        x[1, 3, 0, -1, -1] = dy[2, 5, 0, 0, 0] = bad
+    got, want = last(np.full(dy.shape, np.nan)), np.full(dy.shape, np.nan)
+    sums, wanted = np.full((2, 2, 13, 1, 1, *c.kernel), np.nan)
+    with np.errstate(invalid="ignore"):
+        pixels.forward(c, x, w, bias, got)
+        direct.forward(c, x, w, bias, want)
+        pixels.backward_weight(c, x, dy, (1, 2), sums)
+        direct.backward_weight(c, x, dy, (1, 2), wanted)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_into_every_second_pixel() -> None:
+    c, (x, w, _, dy) = layer(IMAGES[0])
+    spread = last(np.zeros((*dy.shape[:-1], 2 * dy.shape[-1])))
+    pixels.forward(c, x, w, None, spread[..., 1::2])
+    want = np.zeros_like(dy)
+    direct.forward(c, x, w, None, want)
+    np.testing.assert_allclose(spread[..., 1::2], want, rtol=1e-12, atol=1e-12)
+    assert not spread[..., ::2].any()
+
+
+def test_a_row_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    c, _ = layer(IMAGES[2])
+    assert pixels.suits(c)
+    monkeypatch.setattr(pixels, "PART_BYTES", 1 << 10)
+    assert not pixels.suits(c)
+
+
+def test_the_same_bits_whoever_comes_along() -> None:
+    shape: dict[str, Pair] = {"size": (30, 31), "kernel": (5, 5), "padding": (2, 2)}
+    c, (x, w, _, dy) = layer(shape, itemsize=4)
+    whole, alone = last(np.zeros_like(dy)), last(np.zeros_like(dy))
+    pixels.forward(c, x, w, None, whole)
+    for n in range(3):
+        pixels.forward(c, x[n : n + 1], w, None, alone[n : n + 1])
+    assert whole.tobytes() == alone.tobytes()
+    together = np.zeros((2, 13, 1, 1, 5, 5), np.float32)
+    pixels.backward_weight(c, x, dy, (1, 2), together)
+    single = np.zeros_like(together[:1])
+    pixels.backward_weight(c, x[1:], dy[1:], (2,), single)
+    assert single.tobytes() == together[1:].tobytes()
