@@ -45,7 +45,7 @@ export function full(value: number): string {
 
 /** A difference, in one or two digits. */
 export function tiny(value: number): string {
-  return value === 0 ? "0" : (odd(value) ?? minus(value.toExponential(1).replace("e+", "e")));
+  return value === 0 ? "0" : (odd(value) ?? minus(value.toExponential(1).replace(".0e", "e").replace("e+", "e")));
 }
 
 export function count(value: number, one: string, many = `${one}s`): string {

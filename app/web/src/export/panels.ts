@@ -50,7 +50,9 @@ export function drawPanels(p: Painter, moveTo: (x: number, y: number) => void, r
       moveTo(x, y);
       p.text(3, TITLE / 2 - 3, panel.title, theme.ink, panel.italic ? 20 : 14, "left", panel.italic);
       moveTo(x, y + TITLE);
-      drawPlane(p, panel.plane, panel.cell, theme);
+      const { lit } = panel.light;
+      drawPlane(p, panel.plane, panel.cell, theme, { faded: lit !== null });
+      if (lit) drawPlane(p, panel.plane, panel.cell, theme, { only: lit });
       drawLight(p, panel.plane, panel.light, panel.cell, theme);
       x += size.width + GAP;
       tallest = Math.max(tallest, size.height);

@@ -10,6 +10,8 @@ export interface Theme {
   readonly ink: string;
   readonly muted: string;
   readonly faint: string;
+  /** Numbers of cells that are not lit. */
+  readonly dim: string;
 }
 
 export interface Ring {
@@ -51,7 +53,7 @@ export const NO_LIGHT: Light = { lit: null, strong: [], ring: [], selected: -1 }
 /** Room around the cells for outlines. */
 export const MARGIN = 3;
 /** From this size on numbers can be read. */
-export const READABLE = 22;
+export const READABLE = 20;
 
 export function extent(plane: Plane, cell: number): { width: number; height: number } {
   return {
@@ -77,28 +79,46 @@ function place(plane: Plane, cell: number, r: number, c: number): [number, numbe
 
 const gapOf = (cell: number) => (cell >= 8 ? 1 : 0);
 
-export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme): void {
-  drawRing(p, plane, cell, theme);
+/** How much of a cell's colour gives way to the surface where others are lit. */
+const FADE = 0.72;
+
+export interface Drawing {
+  /** Cells as they are where others are lit: pale, but their numbers can still be read. */
+  readonly faded?: boolean;
+  /** 1: the cells to draw. */
+  readonly only?: Uint8Array | null;
+}
+
+export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme, { faded = false, only }: Drawing = {}): void {
+  if (!only) drawRing(p, plane, cell, theme);
   const colours = table(theme.name, plane.scale.map);
   const gap = gapOf(cell);
+  const side = cell - gap;
   const size = fontSize(plane, cell);
-  if (p.raster && gap === 0 && !plane.hidden) {
+  const raster = p.raster && gap === 0 && !plane.hidden && !only;
+  if (raster) {
     const [x, y] = corner(plane, cell, 0);
-    p.raster(x, y, plane.cols * cell, plane.rows * cell, pixels(plane, theme));
+    p.raster!(x, y, plane.cols * cell, plane.rows * cell, pixels(plane, theme));
+    if (faded) p.rect(x, y, plane.cols * cell, plane.rows * cell, theme.surface, FADE);
     if (!plane.unread) return;
   }
   for (let index = 0; index < plane.rows * plane.cols; index += 1) {
+    if (only && !only[index]) continue;
     const [x, y] = corner(plane, cell, index);
     if (plane.hidden?.[index]) {
-      p.frame(x + 0.5, y + 0.5, cell - gap - 1, cell - gap - 1, theme.faint, 1);
+      p.frame(x + 0.5, y + 0.5, side - 1, side - 1, theme.faint, 1);
       continue;
     }
     const value = plane.values[index];
     const at = level(plane.scale, value);
-    if (!p.raster || gap > 0 || plane.hidden) p.rect(x, y, cell - gap, cell - gap, colours.css[at]);
-    if (plane.unread?.[index]) hatch(p, x, y, cell - gap, theme);
-    if (size > 0) p.text(x + (cell - gap) / 2, y + (cell - gap) / 2, brief(value), colours.ink(at), size);
-    if (plane.wins?.[index]) winMarks(p, x, y, cell - gap, plane.wins[index], colours.ink(at));
+    if (!raster) {
+      p.rect(x, y, side, side, colours.css[at]);
+      if (faded) p.rect(x, y, side, side, theme.surface, FADE);
+    }
+    const ink = faded ? theme.dim : colours.ink(at);
+    if (plane.unread?.[index]) hatch(p, x, y, side, theme);
+    if (size > 0) p.text(x + side / 2, y + side / 2, brief(value), ink, size);
+    if (plane.wins?.[index]) winMarks(p, x, y, side, plane.wins[index], ink);
   }
 }
 
@@ -112,13 +132,20 @@ function pixels(plane: Plane, theme: Theme): ImageData {
   return image;
 }
 
-/** One size for the whole plane, so that the longest number fits; 0: none would be readable. */
+/** Widths of characters, in parts of the font's size, as a wide font has them. */
+const WIDTHS: Readonly<Record<string, number>> = { "−": 0.84, ".": 0.32, "∞": 0.84 };
+
+/** One size for the whole plane, so that the widest number fits; 0: none would be readable. */
 function fontSize(plane: Plane, cell: number): number {
   if (cell < READABLE) return 0;
-  let longest = 2;
-  for (let i = 0; i < plane.rows * plane.cols; i += 1) longest = Math.max(longest, brief(plane.values[i]).length);
-  const size = Math.min(cell * 0.4, 15, ((cell - 4) / longest) * 1.72);
-  return size >= 7.5 ? Math.round(size * 2) / 2 : 0;
+  let widest = 1.3;
+  for (let i = 0; i < plane.rows * plane.cols; i += 1) {
+    let width = 0;
+    for (const character of brief(plane.values[i])) width += WIDTHS[character] ?? 0.64;
+    widest = Math.max(widest, width);
+  }
+  const size = Math.min(cell * 0.4, 15, (cell - 4) / widest);
+  return size >= 7 ? Math.floor(size * 2) / 2 : 0;
 }
 
 function drawRing(p: Painter, plane: Plane, cell: number, theme: Theme): void {
@@ -147,13 +174,11 @@ function winMarks(p: Painter, x: number, y: number, side: number, wins: number, 
   for (let i = 0; i < shown; i += 1) p.dot(x + 4 + r + i * r * 3, y + side - 4 - r, r, ink);
 }
 
+/** The marks on what is lit. */
 export function drawLight(p: Painter, plane: Plane, light: Light, cell: number, theme: Theme): void {
   const gap = gapOf(cell);
   const width = cell >= 16 ? 2 : 1.5;
-  if (light.lit) {
-    veil(p, plane, light.lit, cell, theme);
-    outline(p, plane, light.lit, cell, theme, width);
-  }
+  if (light.lit) outline(p, plane, light.lit, cell, theme, width);
   for (const [r, c] of light.ring) {
     const [x, y] = place(plane, cell, r, c);
     p.frame(x + 1, y + 1, cell - gap - 2, cell - gap - 2, theme.ink, 1, true);
@@ -166,21 +191,6 @@ export function drawLight(p: Painter, plane: Plane, light: Light, cell: number, 
     const [x, y] = corner(plane, cell, light.selected);
     p.frame(x - 0.5, y - 0.5, cell - gap + 1, cell - gap + 1, theme.ink, 3);
     p.frame(x + 1.5, y + 1.5, cell - gap - 3, cell - gap - 3, theme.surface, 1);
-  }
-}
-
-/** Fades what is not lit, a run of cells at a time: the gaps between them have the veil's own colour. */
-function veil(p: Painter, plane: Plane, lit: Uint8Array, cell: number, theme: Theme): void {
-  const { rows, cols } = plane;
-  for (let r = 0; r < rows; r += 1) {
-    for (let from = 0; from < cols; from += 1) {
-      if (lit[r * cols + from]) continue;
-      let to = from;
-      while (to + 1 < cols && !lit[r * cols + to + 1]) to += 1;
-      const [x, y] = place(plane, cell, r, from);
-      p.rect(x, y, (to - from + 1) * cell - gapOf(cell), cell - gapOf(cell), theme.surface, 0.72);
-      from = to;
-    }
   }
 }
 
@@ -200,4 +210,20 @@ function outline(p: Painter, plane: Plane, lit: Uint8Array, cell: number, theme:
       if (!on(r, c + 1)) p.line(x + s, y, x + s, y + s, theme.ink, width);
     }
   }
+}
+
+/** Runs of lit cells, row by row, as boxes. */
+export function litBoxes(plane: Plane, lit: Uint8Array, cell: number): [x: number, y: number, width: number, height: number][] {
+  const { rows, cols } = plane;
+  const boxes: [number, number, number, number][] = [];
+  for (let r = 0; r < rows; r += 1) {
+    for (let from = 0; from < cols; from += 1) {
+      if (!lit[r * cols + from]) continue;
+      let to = from;
+      while (to + 1 < cols && lit[r * cols + to + 1]) to += 1;
+      boxes.push([...place(plane, cell, r, from), (to - from + 1) * cell, cell]);
+      from = to;
+    }
+  }
+  return boxes;
 }

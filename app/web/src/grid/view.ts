@@ -1,11 +1,10 @@
 /** A grid on the page: a canvas to look at, one focusable element for the keyboard, words for the cell. */
 
 import { h } from "../core/dom";
-import { effect, onCleanup, type Read, signal } from "../core/signal";
-import { theme } from "../state/theme";
-import { cellAt, drawLight, drawPlane, extent, type Light, type Plane } from "./draw";
+import { effect, type Read, signal } from "../core/signal";
+import { cellAt, type Light, type Plane } from "./draw";
 import { editor } from "./editor";
-import { CanvasPainter } from "./painter";
+import { paintWhenChanged } from "./painting";
 
 export interface GridOptions {
   readonly label: Read<string>;
@@ -73,7 +72,7 @@ export function gridView(options: GridOptions): GridView {
     if (chosen >= 0) cursor.set(chosen);
     else if (cursor.peek() >= plane().rows * plane().cols) cursor.set(0);
   });
-  painting(canvas, options);
+  paintWhenChanged(canvas, options);
   const edit: OpenEditor = (index, text) => {
     editing.set({ index, text });
     // At once, so that the next key already goes there.
@@ -89,45 +88,6 @@ export function gridView(options: GridOptions): GridView {
 
 function dataset(data: GridOptions["data"] = {}): Record<string, Read<string | number>> {
   return Object.fromEntries(Object.entries(data).map(([name, read]) => [`data-${name}`, read]));
-}
-
-/** The cells are drawn once per change of data; a change of light only lays its marks over them. */
-function painting(canvas: HTMLCanvasElement, { plane, light, cell }: GridOptions): void {
-  const base = document.createElement("canvas");
-  let drawn: readonly unknown[] = [];
-  let frame = 0;
-  const paint = () => {
-    frame = 0;
-    const ratio = Math.min(3, window.devicePixelRatio || 1);
-    const now = [plane(), cell(), theme(), ratio] as const;
-    const { width, height } = extent(now[0], now[1]);
-    const context = canvas.getContext("2d")!;
-    if (now.some((value, at) => value !== drawn[at])) {
-      drawn = now;
-      for (const one of [base, canvas]) {
-        one.width = Math.round(width * ratio);
-        one.height = Math.round(height * ratio);
-      }
-      canvas.style.width = `${width}px`;
-      canvas.style.height = `${height}px`;
-      const under = base.getContext("2d")!;
-      under.setTransform(ratio, 0, 0, ratio, 0, 0);
-      drawPlane(new CanvasPainter(under), now[0], now[1], now[2]);
-    }
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, canvas.width, canvas.height);
-    context.drawImage(base, 0, 0);
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    drawLight(new CanvasPainter(context), now[0], light(), now[1], now[2]);
-  };
-  effect(() => {
-    plane();
-    light();
-    cell();
-    theme();
-    frame ||= requestAnimationFrame(paint);
-  });
-  onCleanup(() => cancelAnimationFrame(frame));
 }
 
 type OpenEditor = (index: number, text: string) => void;

@@ -49,7 +49,7 @@ export function requestView(app: App): HTMLElement {
   return h("article", { class: "page-body request" },
     h("header", { class: "page-head" },
       h("h2", null, "The request itself"),
-      h("p", null, "What the page asks for the layer in Trace, a ", h("strong", null, () => OPERATIONS[now()?.served.spec.op ?? "conv"].toLowerCase()),
+      h("p", null, "What the page asks for the layer in Trace, ", h("strong", null, () => OPERATIONS[now()?.served.spec.op ?? "conv"].toLowerCase()),
         ", as a program of your own and byte by byte.")),
     h("div", { class: "verify-controls" },
       segments("Action", [{ value: "forward", label: "Forward" }, { value: "backward", label: "Backward" }], action, (value) => action.set(value as Action)),

@@ -9,7 +9,7 @@ import type { App } from "../../state/app";
 import { type Planes, sliceOf } from "./planes";
 
 const MOST = 200;
-/** Arrows leave a cell above its number, and so pass above those of its neighbours. */
+/** Arrows to the side leave a cell above its number, and so pass above those of its neighbours. */
 const OVER = 0.34;
 
 export interface Arrow {
@@ -40,7 +40,8 @@ export function arrows(
   }, svg("path", { d: "M0 0.5 8 4 0 7.5 2 4Z" }));
   const lines = svg("g", {});
   const overlay = svg("svg", { class: "arrows", "aria-hidden": "true" }, svg("defs", {}, head), lines);
-  const point = (role: Role, index: number, side: number, lift: number): [number, number] | null => {
+  /** A point of a cell: its middle, moved by parts of its size. */
+  const point = (role: Role, index: number, right: number, down: number): [number, number] | null => {
     const canvas = canvases.get(role);
     const { base, rows, cols } = sliceOf(app, role);
     if (!canvas || index < base || index >= base + rows * cols) return null;
@@ -48,15 +49,20 @@ export function arrows(
     const [x, y] = corner(planes.plane(role)(), size, index - base);
     const box = canvas.getBoundingClientRect();
     const origin = overlay.getBoundingClientRect();
-    return [box.left - origin.left + x + size / 2 + (side * size) / 2, box.top - origin.top + y + size / 2 - lift * size];
+    return [box.left - origin.left + x + (0.5 + right) * size, box.top - origin.top + y + (0.5 + down) * size];
   };
-  const path = (arrow: Arrow): SVGPathElement | null => {
-    const rightwards = arrow.from.role === "x";
-    const a = point(arrow.from.role, arrow.from.index, rightwards ? 0.5 : -0.5, OVER);
-    const b = point(arrow.to.role, arrow.to.index, rightwards ? -0.9 : 0.9, 0);
+  const path = ({ from, to }: Arrow): SVGPathElement | null => {
+    const [here, there] = [canvases.get(from.role), canvases.get(to.role)].map((canvas) => canvas?.getBoundingClientRect());
+    if (!here || !there) return null;
+    const below = there.top >= here.bottom ? 1 : there.bottom <= here.top ? -1 : 0;
+    const right = from.role === "x" ? 1 : -1;
+    const a = below ? point(from.role, from.index, 0, 0.25 * below) : point(from.role, from.index, 0.25 * right, -OVER);
+    const b = below ? point(to.role, to.index, 0, -0.45 * below) : point(to.role, to.index, -0.45 * right, 0);
     if (!a || !b) return null;
-    const bend = (b[0] - a[0]) * 0.45;
-    return svg("path", { d: `M${a[0]} ${a[1]}C${a[0] + bend} ${a[1]} ${b[0] - bend} ${b[1]} ${b[0]} ${b[1]}`, "marker-end": "url(#arrow-head)" });
+    const [across, down] = below ? [0, (b[1] - a[1]) * 0.45] : [(b[0] - a[0]) * 0.45, 0];
+    return svg("path", {
+      d: `M${a[0]} ${a[1]}C${a[0] + across} ${a[1] + down} ${b[0] - across} ${b[1] - down} ${b[0]} ${b[1]}`, "marker-end": "url(#arrow-head)",
+    });
   };
   effect(() => {
     layout();

@@ -2,7 +2,7 @@
 
 import { h } from "../../core/dom";
 import { effect, memo, type Read } from "../../core/signal";
-import { full, medium } from "../../core/format";
+import { medium } from "../../core/format";
 import { level, table } from "../../grid/colour";
 import type { Explanation, Part, Role, Term } from "../../math/layer";
 import { position } from "../../math/shape";
@@ -34,7 +34,9 @@ function partsOf(of: Explanation, term: Term): readonly Part[] {
 }
 
 function columnsOf(of: Explanation): Columns {
-  const heads = of.terms.map((term) => partsOf(of, term)).reduce((most, parts) => (parts.length > most.length ? parts : most), []);
+  const all = of.terms.map((term) => partsOf(of, term));
+  const named = (parts: readonly Part[]) => parts.filter((part) => nameOf(part) !== "").length;
+  const heads = all.reduce((most, parts) => (parts.length > most.length || named(parts) > named(most) ? parts : most), []);
   const multiplied = of.terms.some((term) => term.parts.length > 1);
   return {
     heads,
@@ -44,8 +46,11 @@ function columnsOf(of: Explanation): Columns {
   };
 }
 
+/** Factors such as 1/9 say all there is to say; others have a name, for their column, and a value. */
+const isPlain = (part: Part) => /^[\d/]+$/.test(part.label ?? "");
+
 function nameOf(part: Part): string {
-  if (part.role === "factor") return part.label ?? "";
+  if (part.role === "factor") return isPlain(part) ? "" : (part.label ?? "");
   return part.role === "dz" ? "dY·φ′" : SYMBOL[part.role];
 }
 
@@ -102,7 +107,7 @@ function line(served: Served, of: Explanation, term: Term, { heads, product, tar
     if (at > 0) found.push({ kind: "sign", text: part ? "·" : "" });
     found.push({ kind: "at", text: part ? place(served, part) : "" });
     if (!part) found.push({ kind: "num", text: "" });
-    else if (part.role === "factor") found.push({ kind: "num", text: part.label || full(part.value) });
+    else if (part.role === "factor") found.push({ kind: "num", text: isPlain(part) ? part.label! : medium(part.value) });
     else found.push({ kind: "num", text: medium(part.value), colours: coloursOf(served, tensorOf(part), part.value) });
   });
   if (product !== null) found.push({ kind: "sign", text: "=" }, { kind: "num product", text: medium(term.value) });
