@@ -1,7 +1,8 @@
 /** A view's picture as panels in rows, to be drawn anywhere. */
 
 import { effect } from "../core/signal";
-import { drawLight, drawPlane, extent, type Light, type Plane, type Theme } from "../grid/draw";
+import { drawPlane, extent, type Plane, type Theme } from "../grid/draw";
+import { drawLight, type Light } from "../grid/light";
 import type { Painter } from "../grid/painter";
 import type { App } from "../state/app";
 

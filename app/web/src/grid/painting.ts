@@ -2,7 +2,8 @@
 
 import { effect, onCleanup, type Read } from "../core/signal";
 import { theme } from "../state/theme";
-import { drawLight, drawPlane, extent, type Light, litBoxes, type Plane, type Theme } from "./draw";
+import { drawPlane, extent, type Plane, type Theme } from "./draw";
+import { drawLight, type Light, litBoxes } from "./light";
 import { CanvasPainter } from "./painter";
 
 export interface Painted {

@@ -2,7 +2,8 @@
 
 import { h } from "../core/dom";
 import { effect, type Read, signal } from "../core/signal";
-import { cellAt, type Light, type Plane } from "./draw";
+import { cellAt, type Plane } from "./draw";
+import { type Light } from "./light";
 import { editor } from "./editor";
 import { paintWhenChanged } from "./painting";
 

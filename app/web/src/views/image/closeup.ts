@@ -2,7 +2,8 @@
 
 import { type Child, h } from "../../core/dom";
 import { full } from "../../core/format";
-import { NO_LIGHT, NO_RING } from "../../grid/draw";
+import { NO_RING } from "../../grid/draw";
+import { NO_LIGHT } from "../../grid/light";
 import { gridView } from "../../grid/view";
 import { toneScale } from "./maps";
 import type { Passed, Traced } from "./pipeline";

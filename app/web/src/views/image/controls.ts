@@ -4,7 +4,8 @@ import { h } from "../../core/dom";
 import { computed, type Read } from "../../core/signal";
 import { segments, toggle } from "../../form/widgets";
 import { scaleOf } from "../../grid/colour";
-import { NO_LIGHT, NO_RING } from "../../grid/draw";
+import { NO_RING } from "../../grid/draw";
+import { NO_LIGHT } from "../../grid/light";
 import { gridView } from "../../grid/view";
 import { type Filter, FILTER_LABELS, FILTERS, filterValues, type ImageSettings, KERNELS, SIZES } from "./settings";
 

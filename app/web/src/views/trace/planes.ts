@@ -2,7 +2,8 @@
 
 import { computed, type Read } from "../../core/signal";
 import { type Scale, scaleOf } from "../../grid/colour";
-import { type Light, NO_LIGHT, NO_RING, type Plane, type Ring } from "../../grid/draw";
+import { NO_RING, type Plane, type Ring } from "../../grid/draw";
+import { type Light, NO_LIGHT } from "../../grid/light";
 import { PADDING } from "../../math/axis";
 import { MADE, type Made, type Role, SPACE } from "../../math/layer";
 import { type Shape5, size, unravel } from "../../math/shape";
