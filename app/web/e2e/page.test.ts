@@ -2,7 +2,7 @@
 
 import { createServer, request as forward, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { go, grid, launch, link, open, settled } from "./browser";
 
@@ -117,6 +117,31 @@ describe("links", () => {
   });
 });
 
+it("views that are left leave nothing behind", async () => {
+  const { page, done } = await open(browser);
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("Performance.enable");
+  const nodes = async () => {
+    await devtools.send("HeapProfiler.collectGarbage");
+    const { metrics } = await devtools.send("Performance.getMetrics");
+    return metrics.find(({ name }) => name === "Nodes")!.value;
+  };
+  const round = async () => {
+    for (const view of [...VIEWS.slice(1), "trace"]) {
+      for (const op of ["max_pool", "conv"]) {
+        await go(page, link({ view, op }));
+        await page.waitForTimeout(60);
+      }
+    }
+    await page.waitForLoadState("networkidle");
+  };
+  await round();
+  const before = await nodes();
+  for (let i = 0; i < 3; i += 1) await round();
+  expect(await nodes() - before).toBeLessThan(200);
+  await done();
+});
+
 describe("a service in trouble", () => {
   const problem = (status: number, more: Record<string, string> = {}) => ({
     status, headers: { "content-type": "application/problem+json", ...more },
@@ -136,6 +161,29 @@ describe("a service in trouble", () => {
       await page.locator(".trouble").waitFor({ state: "detached", timeout: 10_000 });
       await page.waitForFunction(() => window.convoke.value("y").length === 4);
       await done();
+    }
+  });
+
+  it("is asked again by whichever view is on show, and by Trace for one that is left", async () => {
+    const views = {
+      verify: (page: Page) => page.getByRole("button", { name: "Check again" }).click(),
+      checkerboard: (page: Page) => page.getByRole("button", { name: "more Kernel" }).click(),
+      request: (page: Page) => page.getByRole("radio", { name: "Forward" }).click(),
+      image: (page: Page) => page.getByRole("radio", { name: "48" }).click(),
+    };
+    for (const [view, act] of Object.entries(views)) {
+      for (const leave of [false, true]) {
+        const { page, done } = await open(browser, link({ view }), { expected: /Failed to load|ERR_/ });
+        await page.waitForLoadState("networkidle");
+        await page.route("**/v1/**", (route) => route.abort());
+        await act(page);
+        await page.locator('[data-trouble="offline"]').waitFor();
+        if (leave) await page.getByRole("tab", { name: "Trace" }).click();
+        await page.unroute("**/v1/**");
+        await page.locator(".trouble").waitFor({ state: "detached", timeout: 10_000 });
+        if (view === "verify" && !leave) await page.locator('[data-state="done"]').waitFor();
+        await done();
+      }
     }
   });
 

@@ -85,11 +85,15 @@ export function troubleBar(app: App): HTMLElement {
     const wait = trouble.retryAt === null ? null : Math.max(0, Math.ceil((trouble.retryAt - now()) / 1000));
     return h("div", { class: "trouble", "data-trouble": trouble.kind },
       h("strong", null, words), " ",
-      trouble.kind === "offline" ? "Check that it runs and that you are online." : trouble.message,
+      trouble.kind === "offline" ? "Check that it runs and that you are online." : asSentence(trouble.message),
       session.served() ? " What you see is its last answer." : "",
       wait !== null ? ` The page asks again ${wait > 0 ? `in ${wait} s` : "now"}. ` : " ",
       h("button", { type: "button", class: "link", onClick: () => session.tryNow() }, "Try now"));
   });
+}
+
+function asSentence(message: string): string {
+  return `${message.charAt(0).toUpperCase()}${message.slice(1)}${/[.!?]$/.test(message) ? "" : "."}`;
 }
 
 export function noticeBar(app: App): HTMLElement {

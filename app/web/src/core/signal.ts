@@ -71,13 +71,14 @@ export function computed<T>(work: () => T): Read<T> {
     notify: () => {
       if (!fresh) return;
       fresh = false;
+      // Nothing more to hear until somebody asks again; and if nobody does, the sources let go of it.
+      leave(self);
       for (const reader of [...readers]) reader.notify();
     },
   };
   return () => {
     track(readers);
     if (!fresh) {
-      leave(self);
       value = watch(self, work);
       fresh = true;
     }

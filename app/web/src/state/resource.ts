@@ -32,7 +32,8 @@ export function resource<Q, T>(
       } catch (error) {
         if (error instanceof AbortedError || ended) return;
         if (!(error instanceof ConvokeError)) throw error;
-        app.session.report(error, () => !ended && submit(now));
+        // Whoever asked may be gone by then: the layer on show tells as well whether the service answers again.
+        app.session.report(error, () => (ended ? app.session.retry() : submit(now)));
       }
     });
   };

@@ -1,6 +1,6 @@
 /** Verify: the laws that a layer and its gradient obey, checked against the service before the user's eyes. */
 
-import { AbortedError } from "../../client";
+import { AbortedError, ConvokeError } from "../../client";
 import { type Child, h } from "../../core/dom";
 import { batch, effect, signal } from "../../core/signal";
 import { count, tiny } from "../../core/format";
@@ -29,11 +29,17 @@ export function verifyView(app: App): HTMLElement {
     verify(app.client, served, stop.signal, seed(), (check) => {
       if (!stop.signal.aborted) checks.update((all) => [...all, check]);
     }).then(
-      () => stop.signal.aborted || state.set("done"),
+      () => {
+        if (stop.signal.aborted) return;
+        state.set("done");
+        app.session.recovered();
+      },
       (error: unknown) => {
         if (error instanceof AbortedError || stop.signal.aborted) return;
-        failure.set(error instanceof Error ? error.message : String(error));
+        if (!(error instanceof ConvokeError)) throw error;
+        failure.set(error.message);
         state.set("failed");
+        app.session.report(error, () => (stop.signal.aborted ? app.session.retry() : again.update((n) => n + 1)));
       },
     );
     return () => stop.abort();
