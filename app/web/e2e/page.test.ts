@@ -196,7 +196,7 @@ describe("a service in trouble", () => {
     });
     await page.getByRole("button", { name: "more Stride" }).click();
     await page.locator('[data-trouble="problem"]').waitFor();
-    expect(await page.locator(".trouble").textContent()).toContain("the queue is full");
+    expect(await page.locator(".trouble").textContent()).toContain("The queue is full.");
     await page.waitForTimeout(1200);
     expect(asked).toBe(1);
     await done();
