@@ -66,7 +66,7 @@ class QueueLimits:
         nbytes: inputs and outputs together, in bytes.
     """
 
-    requests: int = 1024
+    requests: int = 512
     nbytes: int = 1 << 30
 
 

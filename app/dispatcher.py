@@ -25,6 +25,7 @@ from app.promises import Visitor
 from app.runner import Runner
 from app.workers.cpus import available_cpus, threads_per_worker
 from app.workers.inline import InlineWorker
+from app.workers.offload import NICE
 from app.workers.pool import Pool
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import Worker
@@ -34,9 +35,6 @@ __all__ = ["Answer", "DispatchLimits", "Dispatcher", "Done", "Job", "Observer"]
 
 ARENA_SLACK_BYTES = 64 << 10
 """What an arena has beyond its tensors: alignment, and the stop flag."""
-
-NICE = 5
-"""By how much workers yield to the server, whose few milliseconds others wait for."""
 
 RETRY_WORKERS_S = 5.0
 """When to try again after no worker could be started."""

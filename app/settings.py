@@ -151,7 +151,7 @@ class Settings:
         limit=True,
     )
     max_queue_requests: int = _row(
-        1024, "Requests waiting for a worker or running.", low=1, limit=True
+        512, "Requests waiting for a worker or running.", low=1, limit=True
     )
     max_queue_bytes: int = _row(
         1 * GiB,

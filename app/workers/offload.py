@@ -1,13 +1,24 @@
-"""Copies large enough to stall the event loop, made on a thread."""
+"""Copies large enough to stall the event loop, made on threads that yield to it."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from app.workers.cpus import available_cpus
 
 OFFLOAD_BYTES = 1 << 20
 """Copying so much takes longer than handing it to a thread and back."""
+
+NICE = 12
+"""By how much what takes long, copies and computations, yields to the event loop and to small work.
+Less, and a scheduler's slice of some milliseconds passes before those have their turn; more, and
+programs of others would leave nothing to it."""
 
 T = TypeVar("T")
 
@@ -16,4 +27,17 @@ async def copying(nbytes: int, function: Callable[[], T]) -> T:
     """Call a function that copies `nbytes` without holding the interpreter's lock."""
     if nbytes < OFFLOAD_BYTES:
         return function()
-    return await asyncio.get_running_loop().run_in_executor(None, function)
+    return await asyncio.get_running_loop().run_in_executor(_threads, function)
+
+
+def _yield_to_others() -> None:
+    """Make this thread nice; elsewhere than on Linux only whole processes can be."""
+    if sys.platform == "linux":
+        ours = os.getpriority(os.PRIO_PROCESS, 0)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), ours + NICE)
+
+
+# Half the processors: more copies at once would only wait for each other, and hold the loop up.
+_threads = ThreadPoolExecutor(
+    max(1, available_cpus() // 2), "convoke-copy", initializer=_yield_to_others
+)

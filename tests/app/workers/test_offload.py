@@ -1,0 +1,32 @@
+"""Where copies are made."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+
+import pytest
+
+from app.workers.offload import NICE, OFFLOAD_BYTES, copying
+
+
+def test_small_copies_are_made_at_once_and_large_ones_beside_the_loop() -> None:
+    async def run() -> None:
+        here = threading.get_ident()
+        assert await copying(OFFLOAD_BYTES - 1, threading.get_ident) == here
+        assert await copying(OFFLOAD_BYTES, threading.get_ident) != here
+
+    asyncio.run(run())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there do threads have a niceness")
+def test_large_copies_yield_to_the_loop() -> None:
+    async def run() -> None:
+        ours = os.getpriority(os.PRIO_PROCESS, 0)
+        theirs = await copying(OFFLOAD_BYTES, lambda: os.getpriority(os.PRIO_PROCESS, 0))
+        assert theirs == min(ours + NICE, 19)
+        assert os.getpriority(os.PRIO_PROCESS, 0) == ours
+
+    asyncio.run(run())
