@@ -54,7 +54,7 @@ class Banding:
 
 def suits(c: Correlation) -> bool:
     """True for images where a group is too small for patches, and one strip fits the scratch."""
-    if len(c.axes) != 2 or c.mode != "zeros" or c.taps == 1:
+    if len(c.axes) != 2 or c.mode != "zeros":
         return False
     steps = max(axis.stride for axis in c.axes)
     few = c.channels <= MOST_CHANNELS and c.outputs <= MOST_CHANNELS

@@ -42,7 +42,7 @@ SHARES = 4
 def suits(c: Correlation) -> bool:
     """True for depthwise images with channels last of which one row of outputs fits the scratch."""
     plain = len(c.axes) == 2 and c.mode == "zeros" and c.channels_last
-    plain = plain and c.channels == c.outputs == 1 and 1 < c.taps <= MOST_TAPS
+    plain = plain and c.channels == c.outputs == 1 and c.taps <= MOST_TAPS
     plain = plain and c.groups >= LEAST_GROUPS
     filters = c.taps * max(RUN, c.groups) * c.itemsize
     return plain and max(filters, _line(c) * c.axes[0].extent) <= PART_BYTES

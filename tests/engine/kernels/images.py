@@ -16,6 +16,7 @@ IMAGES: list[dict[str, Pair]] = [
     {"size": (5, 3), "kernel": (4, 7), "padding": (6, 6)},
     {"size": (13, 12), "kernel": (3, 3), "padding": (1, 1), "stride": (2, 2)},
     {"size": (11, 16), "kernel": (3, 4), "padding": (1, 0), "stride": (3, 2), "dilation": (2, 3)},
+    {"size": (6, 7), "kernel": (1, 1), "padding": (0, 0)},
     {"size": (1, 8), "kernel": (1, 3), "padding": (0, 1), "stride": (4, 1)},
     {"size": (3, 9), "kernel": (2, 2), "padding": (9, 0), "stride": (1, 5)},
 ]
