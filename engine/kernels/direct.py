@@ -16,14 +16,11 @@ from numpy.typing import NDArray
 from engine.geometry import Tile, ranges, tiles
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import gather, scatter, within
-from engine.kernels.products import multiply
+from engine.kernels.products import LINE, multiply
 from engine.kernels.requests import RequestBlock, request_blocks, sum_samples
 from engine.threads import for_each, scratch
 
 Array = NDArray[Any]
-
-LINE = 16
-"""Numbers of float32 in a cache line."""
 
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:

@@ -33,7 +33,10 @@ WORTHWHILE = 200_000
 """Multiplications of one tile for which starting a product costs little."""
 
 FIRST_LEVEL = 8192
-"""Numbers of the weights that stay in the first-level cache where results lie columns first."""
+"""Numbers of the right operand of a product in place: its rows stay in the first-level cache."""
+
+LINE = 16
+"""Numbers of float32 in a cache line."""
 
 Span = tuple[int, int, int]
 """A range and the length of the equal pieces that it is cut into."""
