@@ -78,8 +78,10 @@ def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
         if phase.correlation is None:
             target[...] = 0
             continue
-        taps = unfolded[within(phase.taps)].swapaxes(1, 2)
-        weights = np.ascontiguousarray(taps).reshape(c.groups, c.channels, -1)
+        weights = unfolded[within(phase.taps)].swapaxes(1, 2)
+        if _kernel(phase.correlation) != "winograd":
+            # Winograd lays filters out anew itself.
+            weights = np.ascontiguousarray(weights).reshape(c.groups, c.channels, -1)
         correlate(phase.correlation, dy, weights, None, target)
 
 

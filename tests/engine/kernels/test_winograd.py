@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.kernels.winograd import TAPS, transforms
+from engine.kernels.winograd import TAPS, WIDTH, transforms, winograd
 
 BY_NAME = {"algorithm": "winograd"}
 MARGIN = 6
@@ -43,6 +43,43 @@ def test_values_in_float64(size: tuple[int, int], padding: Any, layout: str) -> 
     got = engine.backward("conv", config | BY_NAME, ["dx"], **given, dy=dy)["dx"]
     want = engine.backward("conv", config | {"algorithm": "direct"}, ["dx"], **given, dy=dy)["dx"]
     np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("layout", ["NCDHW", "NDHWC"])
+@pytest.mark.parametrize("padding", [0, 1, [[2, 0], [0, 3], [1, 1]]])
+@pytest.mark.parametrize(("depth", "size"), [(1, (4, 5, 6)), (3, (11, 9, 30)), (5, (6, 13, 35))])
+def test_volumes_in_float64(
+    depth: int, size: tuple[int, int, int], padding: Any, layout: str
+) -> None:
+    x, w = numbers(1, 2, 5, *size), numbers(2, 16, 5, depth, 3, 3)
+    if layout == "NDHWC":
+        x, w = np.moveaxis(x, 1, -1), w.transpose(2, 3, 4, 1, 0)
+    config = {"padding": padding, "layout": layout}
+    got = engine.forward("conv", config | BY_NAME, x=x, weight=w)["y"]
+    want = engine.forward("conv", config | {"algorithm": "direct"}, x=x, weight=w)["y"]
+    np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
+    dy = numbers(4, *want.shape)
+    got = engine.backward("conv", config | BY_NAME, ["dx"], x=x, weight=w, dy=dy)["dx"]
+    config = config | {"algorithm": "direct"}
+    want = engine.backward("conv", config, ["dx"], x=x, weight=w, dy=dy)["dx"]
+    np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(64, 64, 56, 56), (256, 256, 14, 14), (32, 16, 9, 20, 31)])
+def test_blocks_cover_every_output_once(shape: tuple[int, ...]) -> None:
+    outputs, channels, *size = shape
+    plan = engine.plan(
+        "conv",
+        {"padding": 1, **BY_NAME},
+        {"x": (1, channels, *size), "weight": (outputs, channels, *(TAPS,) * len(size))},
+    )
+    found = winograd(plan.plan.geometry.correlation)
+    assert len(found.blocks) > 1
+    steps = (1, found.down * found.height, found.across * WIDTH)
+    seen = np.zeros([1, *size][-3:], int)
+    for block in found.blocks:
+        seen[tuple(slice(lo * n, hi * n) for (lo, hi), n in zip(block, steps, strict=True))] += 1
+    assert (seen == 1).all()
 
 
 def test_the_plan_says_what_runs() -> None:
@@ -101,6 +138,20 @@ def test_error_against_direct(channels: int, size: int, seed: int, kind: str) ->
     draw = rng.standard_normal if kind == "normal" else rng.random
     x = draw((1, channels, size, size)).astype(np.float32)
     w = draw((32, channels, 3, 3)).astype(np.float32)
+    exact = engine.forward("conv", {"padding": 1}, x=x.astype("f8"), weight=w.astype("f8"))["y"]
+
+    def error(algorithm: str) -> float:
+        y = engine.forward("conv", {"padding": 1, "algorithm": algorithm}, x=x, weight=w)["y"]
+        return float(np.abs(y - exact).max())
+
+    assert error("winograd") <= MARGIN * error("direct")
+
+
+@pytest.mark.parametrize("channels", [16, 32, 42, 64])
+def test_error_of_volumes_against_direct(channels: int) -> None:
+    rng = np.random.default_rng(channels)
+    x = rng.standard_normal((1, channels, 9, 20, 20)).astype(np.float32)
+    w = rng.standard_normal((16, channels, 3, 3, 3)).astype(np.float32)
     exact = engine.forward("conv", {"padding": 1}, x=x.astype("f8"), weight=w.astype("f8"))["y"]
 
     def error(algorithm: str) -> float:
