@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels import banded, banding, direct, flat, pixels, planes, winograd
+from engine.kernels import banded, banding, direct, flat, pixels, planes, tiling, winograd
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import within
 
@@ -29,7 +29,7 @@ FORWARD: Mapping[str, Callable[[Correlation, Array, Array, Array | None, Array],
 def _kernel(c: Correlation) -> str:
     # In float32 Winograd is as exact as promised; who computes in float64 wants the digits.
     chosen = c.wanted == "winograd" or (c.wanted != "direct" and c.itemsize == 4)
-    if chosen and winograd.suits(c) and (c.wanted == "winograd" or winograd.pays(c)):
+    if chosen and tiling.suits(c) and (c.wanted == "winograd" or tiling.pays(c)):
         return "winograd"
     if pixels.suits(c):
         return "pixels"
@@ -58,7 +58,7 @@ def rearranged_bytes(c: Correlation) -> int:
     adjoint = adjoint_algorithm(c) == "winograd"
     if pixels.suits(c):
         return weights * (1 + pixels.SHARES)
-    return weights + (winograd.filter_bytes(c) if adjoint or algorithm(c) == "winograd" else 0)
+    return weights + (tiling.filter_bytes(c) if adjoint or algorithm(c) == "winograd" else 0)
 
 
 def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import engine
-from engine.kernels.winograd import TAPS, WIDTH, transforms, winograd
 
 BY_NAME = {"algorithm": "winograd"}
 MARGIN = 6
@@ -17,14 +16,6 @@ MARGIN = 6
 
 def numbers(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape)
-
-
-@pytest.mark.parametrize("m", [2, 4])
-def test_the_transforms_filter(m: int) -> None:
-    output, filters, inputs = transforms(m)
-    g, d = numbers(1, TAPS), numbers(2, m + TAPS - 1)
-    got = output @ ((filters @ g) * (inputs @ d))
-    np.testing.assert_allclose(got, np.correlate(d, g, "valid"), rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
@@ -63,23 +54,6 @@ def test_volumes_in_float64(
     config = config | {"algorithm": "direct"}
     want = engine.backward("conv", config, ["dx"], x=x, weight=w, dy=dy)["dx"]
     np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
-
-
-@pytest.mark.parametrize("shape", [(64, 64, 56, 56), (256, 256, 14, 14), (32, 16, 9, 20, 31)])
-def test_blocks_cover_every_output_once(shape: tuple[int, ...]) -> None:
-    outputs, channels, *size = shape
-    plan = engine.plan(
-        "conv",
-        {"padding": 1, **BY_NAME},
-        {"x": (1, channels, *size), "weight": (outputs, channels, *(TAPS,) * len(size))},
-    )
-    found = winograd(plan.plan.geometry.correlation)
-    assert len(found.blocks) > 1
-    steps = (1, found.down * found.height, found.across * WIDTH)
-    seen = np.zeros([1, *size][-3:], int)
-    for block in found.blocks:
-        seen[tuple(slice(lo * n, hi * n) for (lo, hi), n in zip(block, steps, strict=True))] += 1
-    assert (seen == 1).all()
 
 
 def test_the_plan_says_what_runs() -> None:

@@ -1,0 +1,215 @@
+"""How Winograd's filtering cuts a correlation: transforms of a tile, strips of tiles, blocks of strips.
+
+One axis: m outputs of an r-tap filter g over a tile d of n = m + r − 1 inputs are
+
+    y = Aᵀ [(G g) ⊙ (Bᵀ d)]                       n multiplications in place of m·r
+
+with matrices from n − 1 points aᵢ and infinity (Winograd 1980, "Arithmetic complexity of
+computations"; Lavin and Gray 2016, "Fast algorithms for convolutional neural networks"). Tiles are 4
+outputs across, with points 0, ±3/4, ±√2, which lose fewer digits than 0, ±1, ±2. Down they are 4 as well,
+or 2 with points 0, ±1 where sums are so long that 4 would not be as exact as promised.
+
+A strip of tiles is transformed by one product with a band matrix. All of it is integers and small matrices,
+worked out once for each correlation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from itertools import product
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import Axis, ranges
+from engine.kernels.correlation import Correlation
+from engine.kernels.products import FIRST_LEVEL, LINE
+from engine.threads import PART_BYTES
+
+Array = NDArray[Any]
+Range = tuple[int, int]
+Block = tuple[Range, Range, Range]
+"""Outputs along depth, and strips of tiles along columns and along rows."""
+
+TAPS = 3
+WIDTH = 4
+"""Outputs of a tile along a row."""
+
+POINTS = {2: (0.0, 1.0, -1.0), 4: (0.0, 0.75, -0.75, sqrt(2), -sqrt(2))}
+
+EXACT = 128
+"""Channels up to which tiles of 4 by 4 keep the promise with room to spare."""
+
+MANY = 28
+"""Tiles that one product should have; it has those of a strip of rows."""
+
+DEPTHS = 8
+"""Outputs along depth of a block: fewer transform more inputs twice, more leave the cache."""
+
+LEAST_CHANNELS = 32
+LEAST_TILES = 28
+FILTERS_PER_TILE = 2700
+
+SHARED_FLOPS = 16_000_000
+"""Work of a sample from which it is cut into two blocks at least, for two threads."""
+
+
+def transforms(m: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Aᵀ (m, n), G (n, 3) and Bᵀ (n, n) of F(m, 3)."""
+    points = np.array(POINTS[m])
+    n = m + TAPS - 1
+    output, filters, inputs = np.zeros((m, n)), np.zeros((n, TAPS)), np.zeros((n, n))
+    for i, a in enumerate(points):
+        others = np.delete(points, i)
+        output[:, i] = a ** np.arange(m)
+        filters[i] = a ** np.arange(TAPS) / np.prod(a - others)
+        inputs[i, : n - 1] = np.poly(others)[::-1]
+    output[m - 1, n - 1] = filters[n - 1, TAPS - 1] = 1
+    inputs[n - 1] = np.poly(points)[::-1]
+    return output, filters, inputs
+
+
+@cache
+def bands(m: int, tiles: int, dtype: str) -> tuple[Array, Array]:
+    """Bᵀ and A of a strip of tiles of m outputs: (tiles, n, inputs) and (tiles, n, outputs)."""
+    output, _, inputs = transforms(m)
+    n = m + TAPS - 1
+    into, back = np.zeros((tiles, n, tiles * m + TAPS - 1)), np.zeros((tiles, n, tiles * m))
+    for t in range(tiles):
+        into[t, :, t * m : t * m + n] = inputs
+        back[t, :, t * m : (t + 1) * m] = output.T
+    return into.astype(dtype), back.astype(dtype)
+
+
+@cache
+def bands_by_point(m: int, tiles: int, dtype: str) -> tuple[Array, Array]:
+    """Bᵀ (n·tiles, inputs) and Aᵀ (outputs, n·tiles), where the tiles of one point stand together."""
+    into, back = (
+        np.ascontiguousarray(a.swapaxes(0, 1)).reshape(-1, a.shape[2])
+        for a in bands(m, tiles, dtype)
+    )
+    return into, np.ascontiguousarray(back.T)
+
+
+@cache
+def filter_matrix(height: int, dtype: str) -> Array:
+    """G ⊗ G: filters 3×3 in a column of 9 to transformed ones."""
+    return np.kron(transforms(height)[1], transforms(WIDTH)[1]).astype(dtype)
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """What a correlation's shape settles: the tiles, and the blocks they are cut into."""
+
+    c: Correlation
+
+    @cached_property
+    def depth(self) -> Axis:
+        """The axis before rows and columns; one input and one tap where there is none."""
+        return self.c.axes[0] if len(self.c.axes) == 3 else Axis(1, 1, 1, 1, 0, 0, 1)
+
+    @cached_property
+    def height(self) -> int:
+        """Outputs of a tile along a column."""
+        return 4 if self.c.channels * self.depth.kernel <= EXACT else 2
+
+    @cached_property
+    def filters(self) -> int:
+        """Transformed filters, and so multiplications, for each tile."""
+        return (self.height + TAPS - 1) * (WIDTH + TAPS - 1)
+
+    @cached_property
+    def across(self) -> int:
+        """Tiles of a strip along a row: short strips multiply few zeros, if none is left over."""
+        tiles = -(-self.c.positions[-1] // WIDTH)
+        sizes = (2, 3, 4, 5, 6, 7) if self.c.outputs >= 64 else (7, 6, 5, 4)
+        return min(sizes, key=lambda n: -(-tiles // n) * n) if tiles > 1 else 1
+
+    @cached_property
+    def strips(self) -> int:
+        """Strips along a row."""
+        return -(-self.c.positions[-1] // (WIDTH * self.across))
+
+    @cached_property
+    def down(self) -> int:
+        """Tiles of a strip along a column: more where rows are short, for products of many tiles."""
+        tiles = -(-self.c.positions[-2] // self.height)
+        wanted = max(8 // self.height, -(-MANY // (self.strips * self.across)))
+        return -(-tiles // max(-(-tiles // wanted), self.shares))
+
+    @property
+    def shares(self) -> int:
+        """Blocks that a sample has at least."""
+        return 2 if self.c.flops >= SHARED_FLOPS else 1
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Blocks whose transforms fit the scratch; none if no strip does."""
+        strip = self.filters * self.across * self.down
+        capacity = PART_BYTES * 2 // 3 // self.c.itemsize // strip
+        depths = min(self.depth.out, DEPTHS if self.depth.kernel > 1 else 1)
+        while depths > 1 and self._wide(depths) > capacity:
+            depths //= 2
+        fitting = capacity // self._wide(depths)
+        if not fitting:
+            return ()
+        columns = -(-self.strips // -(-self.strips // fitting))
+        strips = -(-self.c.positions[-2] // (self.height * self.down))
+        cuts = -(-strips // max(1, fitting // columns))
+        rows = -(-strips // max(cuts, self.shares))
+        return tuple(
+            product(
+                ranges(self.depth.out, depths), ranges(strips, rows), ranges(self.strips, columns)
+            )
+        )
+
+    def _wide(self, depths: int) -> int:
+        """Numbers of one transformed input or output over all channels and depths of a block."""
+        return max(self.c.channels * (depths + self.depth.kernel - 1), self.c.outputs * depths)
+
+    @cached_property
+    def together(self) -> int:
+        """Filters of one product: as many as stay in the first-level cache, all if none do."""
+        deep = self.depth.kernel * self.c.channels
+        fitting = [
+            n
+            for n in range(LINE, self.c.outputs + 1, LINE)
+            if self.c.outputs % n == 0 and n * deep <= FIRST_LEVEL
+        ]
+        return max(fitting, default=self.c.outputs)
+
+
+@lru_cache(maxsize=256)
+def tiling(c: Correlation) -> Tiling:
+    """The tiles and blocks of a correlation's shape."""
+    return Tiling(c)
+
+
+def filter_bytes(c: Correlation) -> int:
+    """The transformed filters."""
+    plan = tiling(c)
+    return plan.filters * plan.depth.kernel * c.channels * c.outputs * c.itemsize
+
+
+def suits(c: Correlation) -> bool:
+    """True for filters 3×3, or 3×3 in depth, at stride 1, if one strip of tiles fits the scratch."""
+    plain = c.groups == 1 and c.mode == "zeros" and len(c.axes) in (2, 3)
+    plain = plain and all(a.stride == a.dilation == 1 for a in c.axes)
+    return plain and c.kernel[-2:] == (TAPS, TAPS) and bool(tiling(c).blocks)
+
+
+def pays(c: Correlation) -> bool:
+    """True where a few samples gain more by it than transforming the filters takes.
+
+    The bounds are about where both ways took the same time over maps of 7 to 224 rows and 16 to 512
+    channels; `python -m benchmarks.kernels` compares `auto` with `direct` case by case.
+    """
+    depth = tiling(c).depth
+    rows, columns = c.positions[-2:]
+    tiles = depth.out * -(-rows // 2) * -(-columns // WIDTH)
+    least = LEAST_CHANNELS if depth.kernel == 1 else LEAST_CHANNELS // 2
+    enough = min(c.channels, c.outputs) >= least and tiles >= LEAST_TILES
+    return enough and c.channels * c.outputs * depth.kernel <= FILTERS_PER_TILE * tiles

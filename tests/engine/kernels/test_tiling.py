@@ -1,0 +1,35 @@
+"""Tiles and blocks of Winograd's filtering: transforms that filter, and outputs that are met once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.kernels.tiling import TAPS, WIDTH, tiling, transforms
+
+
+@pytest.mark.parametrize("m", [2, 4])
+def test_the_transforms_filter(m: int) -> None:
+    output, filters, inputs = transforms(m)
+    g, d = np.random.default_rng(1).standard_normal((2, m + TAPS - 1))
+    g = g[:TAPS]
+    got = output @ ((filters @ g) * (inputs @ d))
+    np.testing.assert_allclose(got, np.correlate(d, g, "valid"), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(64, 64, 56, 56), (256, 256, 14, 14), (32, 16, 9, 20, 31)])
+def test_blocks_cover_every_output_once(shape: tuple[int, ...]) -> None:
+    outputs, channels, *size = shape
+    plan = engine.plan(
+        "conv",
+        {"padding": 1, "algorithm": "winograd"},
+        {"x": (1, channels, *size), "weight": (outputs, channels, *(TAPS,) * len(size))},
+    )
+    found = tiling(plan.plan.geometry.correlation)
+    assert len(found.blocks) > 1
+    steps = (1, found.down * found.height, found.across * WIDTH)
+    seen = np.zeros([1, *size][-3:], int)
+    for block in found.blocks:
+        seen[tuple(slice(lo * n, hi * n) for (lo, hi), n in zip(block, steps, strict=True))] += 1
+    assert (seen == 1).all()
