@@ -23,6 +23,9 @@ from engine.threads import PART_BYTES
 LEAST_WORK = 4_000_000
 """Multiplications of a block, where that takes more positions: starting a block costs as many."""
 
+SHARED_FLOPS = 16_000_000
+"""Work of a sample from which two threads share it."""
+
 MOST_PHASES = 64
 """Phases above which an adjoint rather scatters: each is a correlation of its own."""
 
@@ -88,6 +91,12 @@ class Correlation:
     def forward_tiles(self) -> tuple[Tile, ...]:
         """Tiles of the forward map."""
         return tuple(tiles(self.positions, self.forward_blocks.tile))
+
+    @cached_property
+    def share(self) -> int:
+        """Outputs of one product: half of them where a sample is much work and one block."""
+        alone = len(self.forward_tiles) == self.groups == 1 and self.flops >= SHARED_FLOPS
+        return -(-self.outputs // 2) if alone else self.outputs
 
     @cached_property
     def input_blocks(self) -> Blocking:

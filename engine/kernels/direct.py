@@ -18,7 +18,7 @@ from engine.kernels.correlation import Correlation
 from engine.kernels.patches import gather, scatter, within
 from engine.kernels.products import LINE, multiply
 from engine.kernels.requests import RequestBlock, request_blocks, sum_samples
-from engine.threads import for_each, scratch
+from engine.threads import for_each, get_threads, scratch
 
 Array = NDArray[Any]
 
@@ -26,9 +26,13 @@ Array = NDArray[Any]
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
     blocks = c.forward_blocks
+    if y.strides[2] == y.itemsize != y.strides[-1]:
+        # Results lie channels last, so weights are read filter by filter.
+        w = np.ascontiguousarray(w.swapaxes(1, 2)).swapaxes(1, 2)
 
-    def block(n: slice, g: slice, tile: Tile) -> None:
-        forward_block(c, x[n, g], w[g], None if bias is None else bias[g], y[n, g], tile)
+    def block(n: slice, g: slice, tile: Tile, o: slice) -> None:
+        add = None if bias is None else bias[g, o]
+        forward_block(c, x[n, g], w[g, o], add, y[n, g, o], tile)
 
     cuts = [
         (n, g, tile)
@@ -36,13 +40,19 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         for g in slices(c.groups, blocks.groups)
         for tile in c.forward_tiles
     ]
-    for_each(block, cuts, c.flops * x.shape[0])
+    # Threads that would have nothing to do gather the same patches for other outputs.
+    each = c.share if len(cuts) < get_threads() else c.outputs
+    shares = [(*cut, o) for cut in cuts for o in slices(c.outputs, each)]
+    for_each(block, shares, c.flops * x.shape[0])
 
 
 def forward_block(
     c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, tile: Tile
 ) -> None:
-    """Write the tile of y (n, g, O, *P) from x (n, g, C, *S), w (g, O, C·K) and bias (g, O)."""
+    """Write the tile of y (n, g, O, *P) from x (n, g, C, *S), w (g, O, C·K) and bias (g, O).
+
+    O are all outputs or one share of them: each share is a product of its own either way.
+    """
     target = y[within(slice(lo, hi) for lo, hi in tile)]
     width = prod(target.shape[3:])
     flat = _flat_view(target, width)
@@ -50,12 +60,11 @@ def forward_block(
     for lo, hi in ranges(c.channels, c.forward_blocks.channels):
         columns = patches(c, x[:, :, lo:hi], tile, width)
         weights = w if hi - lo == c.channels else w[..., lo * c.taps : hi * c.taps]
-        if lo == 0:
-            multiply(weights, columns, out)
-        else:
-            more = part(1, out.shape, out.dtype)
-            multiply(weights, columns, more)
-            out += more
+        made = out if lo == 0 else part(1, out.shape, out.dtype)
+        for o in slices(w.shape[1], c.share):
+            multiply(weights[:, o], columns, made[:, :, o])
+        if lo > 0:
+            out += made
     if bias is not None:
         out += bias[..., None]
     if flat is None:

@@ -67,7 +67,7 @@ def pieces(rows: int, depth: int, columns: int) -> tuple[tuple[Span, ...], tuple
 def multiply(weights: Array, columns: Array, out: Array) -> None:
     """out (n, g, O, T) = weights (g, O, K) · columns (n, g, K, T), in either memory order of T and O."""
     if out.strides[-1] != out.itemsize:
-        np.matmul(columns.swapaxes(-1, -2), weights.swapaxes(-1, -2), out=out.swapaxes(-1, -2))
+        _multiply_last(columns.swapaxes(-1, -2), weights.swapaxes(-1, -2), out.swapaxes(-1, -2))
         return
     cut = pieces(*weights.shape[1:], columns.shape[3])
     if cut is None:
@@ -82,3 +82,24 @@ def multiply(weights: Array, columns: Array, out: Array) -> None:
             np.matmul(
                 left, right.transpose(0, 1, 4, 2, 3, 5), out=target.transpose(0, 1, 4, 2, 3, 5)
             )
+
+
+def _multiply_last(rows: Array, weights: Array, out: Array) -> None:
+    """out (n, g, T, O) = rows (n, g, T, K) · weights (g, K, O)."""
+    n, g, count, depth = rows.shape
+    each = shares(weights.shape[2], depth)
+    if not each or count * depth * weights.shape[2] <= UNPACKED:
+        np.matmul(rows, weights, out=out)
+        return
+    right = weights.reshape(1, g, 1, depth, -1, each).swapaxes(3, 4)
+    for lo, hi, tile in spans(count, UNPACKED // (each * depth) // STEP * STEP):
+        left = rows[:, :, lo:hi].reshape(n, g, -1, 1, tile, depth)
+        target = out[:, :, lo:hi].reshape(n, g, left.shape[2], tile, -1, each)
+        np.matmul(left, right, out=target.swapaxes(3, 4))
+
+
+@lru_cache(maxsize=4096)
+def shares(outputs: int, depth: int) -> int:
+    """Columns of a right operand that stay in the first-level cache and divide all; 0 if none do."""
+    fitting = range(LINE, min(outputs, FIRST_LEVEL // depth) + 1, LINE)
+    return max((each for each in fitting if outputs % each == 0), default=0)

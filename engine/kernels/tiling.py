@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, ranges
-from engine.kernels.correlation import Correlation
-from engine.kernels.products import FIRST_LEVEL, LINE
+from engine.kernels.correlation import SHARED_FLOPS, Correlation
+from engine.kernels.products import shares
 from engine.threads import PART_BYTES
 
 Array = NDArray[Any]
@@ -52,9 +52,6 @@ DEPTHS = 8
 LEAST_CHANNELS = 32
 LEAST_TILES = 28
 FILTERS_PER_TILE = 2700
-
-SHARED_FLOPS = 16_000_000
-"""Work of a sample from which it is cut into two blocks at least, for two threads."""
 
 
 def transforms(m: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -138,10 +135,10 @@ class Tiling:
         """Tiles of a strip along a column: more where rows are short, for products of many tiles."""
         tiles = -(-self.c.positions[-2] // self.height)
         wanted = max(8 // self.height, -(-MANY // (self.strips * self.across)))
-        return -(-tiles // max(-(-tiles // wanted), self.shares))
+        return -(-tiles // max(-(-tiles // wanted), self.least))
 
     @property
-    def shares(self) -> int:
+    def least(self) -> int:
         """Blocks that a sample has at least."""
         return 2 if self.c.flops >= SHARED_FLOPS else 1
 
@@ -159,7 +156,7 @@ class Tiling:
         columns = -(-self.strips // -(-self.strips // fitting))
         strips = -(-self.c.positions[-2] // (self.height * self.down))
         cuts = -(-strips // max(1, fitting // columns))
-        rows = -(-strips // max(cuts, self.shares))
+        rows = -(-strips // max(cuts, self.least))
         return tuple(
             product(
                 ranges(self.depth.out, depths), ranges(strips, rows), ranges(self.strips, columns)
@@ -173,13 +170,7 @@ class Tiling:
     @cached_property
     def together(self) -> int:
         """Filters of one product: as many as stay in the first-level cache, all if none do."""
-        deep = self.depth.kernel * self.c.channels
-        fitting = [
-            n
-            for n in range(LINE, self.c.outputs + 1, LINE)
-            if self.c.outputs % n == 0 and n * deep <= FIRST_LEVEL
-        ]
-        return max(fitting, default=self.c.outputs)
+        return shares(self.c.outputs, self.depth.kernel * self.c.channels) or self.c.outputs
 
 
 @lru_cache(maxsize=256)
