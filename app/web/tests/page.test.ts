@@ -1,6 +1,7 @@
 import { encode } from "@msgpack/msgpack";
 import { describe, expect, it } from "vitest";
-import { brief, full, medium, scaled, tiny } from "../src/core/format";
+import { article, brief, full, medium, scaled, tiny } from "../src/core/format";
+import { inWords } from "../src/state/spec";
 import { stepsOf } from "../src/export/steps";
 import { level, LEVELS, scaleOf, table } from "../src/grid/colour";
 import { coverage, evenness, plane } from "../src/views/checkerboard/coverage";
@@ -46,6 +47,11 @@ describe("colours", () => {
       }
     }
   });
+});
+
+it("operations stand in sentences with their article", () => {
+  const phrases = ["conv", "avg_pool", "lp_pool", "adaptive_max_pool"].map(inWords).map((words) => `${article(words)} ${words}`);
+  expect(phrases).toEqual(["a convolution", "an average pool", "an Lp pool", "an adaptive max pool"]);
 });
 
 describe("numbers", () => {

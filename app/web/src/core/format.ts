@@ -48,6 +48,11 @@ export function tiny(value: number): string {
   return value === 0 ? "0" : (odd(value) ?? minus(value.toExponential(1).replace(".0e", "e").replace("e+", "e")));
 }
 
+/** "an average pool". */
+export function article(words: string): string {
+  return /^([aeiou]|Lp)/i.test(words) ? "an" : "a";
+}
+
 export function count(value: number, one: string, many = `${one}s`): string {
   return `${value.toLocaleString("en")} ${value === 1 ? one : many}`;
 }

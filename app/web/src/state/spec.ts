@@ -36,6 +36,11 @@ export const OPERATIONS: Readonly<Record<string, string>> = {
   activation: "Activation",
 };
 
+/** The operation in the middle of a sentence. */
+export function inWords(op: string): string {
+  return OPERATIONS[op].replace(/^[A-Z](?=[a-z]{2})/, (letter) => letter.toLowerCase());
+}
+
 interface Start {
   readonly size: number;
   readonly channels: number;

@@ -6,7 +6,7 @@ import { count, scaled } from "../../core/format";
 import type { Resource } from "../../state/resource";
 
 const STAGES: readonly [string, string][] = [
-  ["decode", "read the request"], ["queue", "wait for company and a worker"], ["compute", "compute"], ["encode", "write the answer"],
+  ["decode", "read the request"], ["queue", "wait in the queue"], ["compute", "compute"], ["encode", "write the answer"],
 ];
 
 const ms = (value: number) => `${value < 10 ? value.toFixed(2) : value.toFixed(1)} ms`;
@@ -39,6 +39,6 @@ function facts({ info, transfer, tensors }: Answer): Child {
     line("Algorithm", info.algorithm),
     line("Padding", info.padding.map(([low, high]) => `${low}, ${high}`).join("; ") || "none"),
     line("Sent", scaled(transfer.sent, "B")), line("Received", scaled(transfer.received, "B")),
-    line("Tensors", Object.entries(tensors).map(([name, { shape }]) => `${name} ${shape.join("×")}`).join(", ")),
+    line("Tensors", Object.entries(tensors).map(([name, { shape }]) => h("div", null, `${name} ${shape.join(" × ")}`))),
     line("Request", h("code", null, transfer.requestId ?? "–")));
 }

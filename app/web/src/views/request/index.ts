@@ -3,13 +3,13 @@
 import { encodeRequest } from "../../client";
 import { type Child, h } from "../../core/dom";
 import { computed, type Read, signal } from "../../core/signal";
-import { count, full, scaled } from "../../core/format";
+import { article, count, full, scaled } from "../../core/format";
 import { save } from "../../export/save";
 import { segments } from "../../form/widgets";
 import type { App } from "../../state/app";
 import { resource } from "../../state/resource";
 import { type Action, type Served, sentTensors, wanted } from "../../state/served";
-import { OPERATIONS } from "../../state/spec";
+import { inWords } from "../../state/spec";
 import { answerPanel } from "./answer";
 import { hex, takeApart, type Token } from "./bytes";
 import { pytorch } from "./pytorch";
@@ -46,10 +46,11 @@ export function requestView(app: App): HTMLElement {
     const request = { config: of.config, tensors: of.tensors, ...(of.action === "backward" ? { wants: of.wants } : {}) };
     return app.client[of.action](of.op, request, { signal: abort });
   });
+  const op = () => inWords(now()?.served.spec.op ?? "conv");
   return h("article", { class: "page-body request" },
     h("header", { class: "page-head" },
       h("h2", null, "The request itself"),
-      h("p", null, "What the page asks for the layer in Trace, ", h("strong", null, () => OPERATIONS[now()?.served.spec.op ?? "conv"].toLowerCase()),
+      h("p", null, "What the page asks for the layer in Trace, ", () => article(op()), " ", h("strong", null, op),
         ", as a program of your own and byte by byte.")),
     h("div", { class: "verify-controls" },
       segments("Action", [{ value: "forward", label: "Forward" }, { value: "backward", label: "Backward" }], action, (value) => action.set(value as Action)),

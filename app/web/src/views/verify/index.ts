@@ -3,10 +3,10 @@
 import { AbortedError, ConvokeError } from "../../client";
 import { type Child, h } from "../../core/dom";
 import { batch, effect, signal } from "../../core/signal";
-import { count, tiny } from "../../core/format";
+import { article, count, tiny } from "../../core/format";
 import { stepper } from "../../form/widgets";
 import type { App } from "../../state/app";
-import { OPERATIONS } from "../../state/spec";
+import { inWords } from "../../state/spec";
 import { SYMBOL } from "../trace/planes";
 import { placeOf } from "../trace/tensor";
 import { type Check, verify } from "./checks";
@@ -44,10 +44,11 @@ export function verifyView(app: App): HTMLElement {
     );
     return () => stop.abort();
   });
+  const op = () => inWords(app.session.served()?.spec.op ?? "conv");
   return h("article", { class: "page-body verify", "data-state": state },
     h("header", { class: "page-head" },
       h("h2", null, () => headline(checks(), state())),
-      h("p", null, "For the layer in Trace, ", h("strong", null, () => OPERATIONS[app.session.served()?.spec.op ?? "conv"].toLowerCase()),
+      h("p", null, "For the layer in Trace, ", () => article(op()), " ", h("strong", null, op),
         " with X of ", () => app.session.served()?.shapes.x.join(" × ") ?? "", ". The first group compares the service with the page’s own sums. The others need no second implementation: they hold forward and backward to each other.")),
     h("div", { class: "verify-controls" },
       h("button", { type: "button", class: "action", onClick: () => again.update((n) => n + 1) }, "Check again"),
