@@ -139,8 +139,9 @@ class Tiling:
 
     @property
     def least(self) -> int:
-        """Blocks that a sample has at least."""
-        return 2 if self.c.flops >= SHARED_FLOPS else 1
+        """Blocks that a sample has at least: two for two threads, if both have tiles enough."""
+        tiles = self.strips * self.across * -(-self.c.positions[-2] // self.height)
+        return 2 if self.c.flops >= SHARED_FLOPS and tiles >= 3 * MANY // 2 else 1
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
