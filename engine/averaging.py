@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Tile
-from engine.kernels.pooling import for_each_plane, slices, spread, tile_sum
+from engine.kernels.pooling import blocks, for_each_plane, slices, spread, tile_sum
 from engine.layouts import channels_first
 from engine.pool import Geometry
+from engine.threads import for_each
 
 Array = NDArray[Any]
 Divisor = Callable[[Tile], Array]
@@ -21,12 +23,15 @@ def average(geometry: Geometry, divisor: Divisor, x: Array, y: Array) -> None:
     pooling = geometry.pooling
     x, y = (channels_first(a, geometry.channels_last) for a in (x, y))
 
-    def planes(n: slice, c: slice) -> None:
-        for tile in pooling.tiles():
-            sums = tile_sum(pooling, x[n, c], tile)
-            y[(n, c, *slices(tile))] = sums / divisor(tile).astype(y.dtype)
+    cut, blocked = blocks(pooling, x.shape[0], x.itemsize)
+    tiles = [(tile, divisor(tile).astype(y.dtype)) for tile in cut]
 
-    for_each_plane(pooling, x.shape[0], planes)
+    def planes(n: slice, c: slice) -> None:
+        for tile, count in tiles:
+            sums = tile_sum(pooling, x[n, c], tile)
+            np.divide(sums, count, out=y[(n, c, *slices(tile))])
+
+    for_each(planes, blocked, x.shape[0] * pooling.visits)
 
 
 def average_backward(geometry: Geometry, divisor: Divisor, dy: Array, dx: Array) -> None:
@@ -34,10 +39,10 @@ def average_backward(geometry: Geometry, divisor: Divisor, dy: Array, dx: Array)
     pooling = geometry.pooling
     dy, dx = (channels_first(a, geometry.channels_last) for a in (dy, dx))
 
+    tiles = [(tile, divisor(tile).astype(dx.dtype)) for tile in pooling.tiles()]
+
     def planes(n: slice, c: slice) -> None:
-        dx[n, c] = 0
-        for tile in pooling.tiles():
-            g = dy[(n, c, *slices(tile))] / divisor(tile).astype(dx.dtype)
-            spread(pooling, g, tile, dx[n, c])
+        for tile, count in tiles:
+            spread(pooling, dy[(n, c, *slices(tile))] / count, tile, dx[n, c])
 
     for_each_plane(pooling, dx.shape[0], planes)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from engine.geometry import Axis, Tile, Windows, block_tile, ranges, tiles
 from engine.kernels.patches import inside, within
 from engine.kernels.windows import (
+    plane_sum,
     short,
     whole,
     window_argmax,
@@ -25,7 +26,7 @@ from engine.kernels.windows import (
     window_spread,
     window_sum,
 )
-from engine.kernels.winners import FEW, room, winners
+from engine.kernels.winners import FEW, reduced, room, winners
 from engine.threads import SCRATCH_BYTES, Arena, check_stop, for_each
 
 Array = NDArray[Any]
@@ -94,13 +95,12 @@ class Pooling:
         return tiles(self.positions, block_tile(self.positions, max(1, BLOCK // ratio)))
 
     def planes(self, samples: int) -> Iterator[tuple[slice, slice]]:
-        """Blocks of samples and channels of about BLOCK inputs together."""
-        plane = self.plane
-        channels = (
-            self.channels if self.channels_last else max(1, min(self.channels, BLOCK // plane))
-        )
-        alike = max(1, BLOCK // (plane * self.channels)) if channels == self.channels else 1
-        cuts = product(ranges(samples, alike), ranges(self.channels, channels))
+        """Blocks of samples and channels of about BLOCK inputs together; some more if one sum each."""
+        single = all(axis.out == 1 and whole(axis) for axis in self.axes)
+        most = max(1, BLOCK * (4 if single else 1) // self.plane)
+        parts = 1 if self.channels_last else -(-self.channels // most)
+        alike = max(1, most // self.channels) if parts == 1 else 1
+        cuts = product(ranges(samples, alike), ranges(self.channels, -(-self.channels // parts)))
         return ((slice(*n), slice(*c)) for n, c in cuts)
 
     def read(self, tile: Tile) -> tuple[tuple[int, int], ...]:
@@ -112,9 +112,17 @@ Blocks = tuple[list[Tile], list[tuple[slice, slice]]]
 """Tiles of outputs, and blocks of samples and channels to take them from."""
 
 
-def blocks(p: Pooling, samples: int) -> Blocks:
+def blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
     """Blocks for reductions."""
+    if overlapping(p):
+        return winner_blocks(p, samples, itemsize)
     return list(p.tiles()), list(p.planes(samples))
+
+
+def overlapping(p: Pooling) -> tuple[Axis, ...] | None:
+    """The axes, if windows share inputs: those are worth laying out for each tap to pass over."""
+    axes = few(p)
+    return axes if axes and any(axis.stride < axis.extent for axis in axes) else None
 
 
 def winner_blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
@@ -123,7 +131,7 @@ def winner_blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
     """
     axes = few(p)
     if axes is None:
-        return blocks(p, samples)
+        return list(p.tiles()), list(p.planes(samples))
     inner = p.channels if p.channels_last else 1
     whole = tuple((0, out) for out in p.positions)
     plane = room(axes, whole, inner, itemsize)
@@ -158,22 +166,31 @@ def _reduced(
 ) -> Array:
     read = p.read(tile)
     values = prepare(x[within(slices(read))])
-    for axis in reversed(range(len(p.axes))):
+    # Along the longest runs first: they are halved, or more, before shorter ones are met.
+    order = range(len(p.axes)) if p.channels_last else reversed(range(len(p.axes)))
+    for axis in order:
         values = step(values, 2 + axis, p.axes[axis], tile[axis], read[axis][0])
     return values
 
 
 def tile_max(p: Pooling, x: Array, tile: Tile) -> Array:
-    """Maxima (n, c, *T) of a tile of the planes x (n, c, *S)."""
+    """Maxima (n, c, *T) of a tile of the planes x (n, c, *S); may lie in the scratch."""
+    if axes := overlapping(p):
+        return canonical(p, reduced(np.maximum, -np.inf, stored(p, x), axes, tile, Arena()))
     return _reduced(window_max, p, x, tile, lambda values: values)
 
 
 def tile_sum(
     p: Pooling, x: Array, tile: Tile, prepare: Callable[[Array], Array] = lambda values: values
 ) -> Array:
-    """Sums (n, c, *T) over windows of `prepare` applied to the planes x (n, c, *S)."""
+    """Sums (n, c, *T) over windows of `prepare` applied to the planes x (n, c, *S).
+
+    They may lie in the scratch. `prepare` leaves 0 as it is.
+    """
     if all(axis.out == 1 and whole(axis) for axis in p.axes):
-        return np.add.reduce(prepare(x), axis=tuple(range(2, x.ndim)), keepdims=True)
+        return plane_sum(prepare(x))
+    if axes := overlapping(p):
+        return canonical(p, reduced(np.add, 0, stored(p, x), axes, tile, Arena(), prepare))
     return _reduced(window_sum, p, x, tile, prepare)
 
 
@@ -262,19 +279,27 @@ def taps_between(axis: Axis, lo: int, hi: int, first: int, end: int) -> NDArray[
 
 
 def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
-    """Add a tile's gradient g (n, c, *T) to every input of its window in dx (n, c, *S)."""
-    read = p.read(tile)
+    """Add a tile's gradient g (n, c, *T) to every input of its window in dx (n, c, *S).
+
+    Tiles come in row-major order, and the first of them finds dx undefined.
+    """
+    target = dx[within(slices(p.read(tile)))]
     sizes = [whole(axis) for axis in p.axes]
     if all(sizes):
         # Every input has one window: broadcast g over the members of each.
-        target = dx[within(slices(read))]
         parts = [n for pair in zip(g.shape[2:], sizes, strict=True) for n in pair]
         members = target.reshape(*g.shape[:2], *parts, copy=False)
-        members += g[(..., *[i for _ in sizes for i in (slice(None), None)])]
+        members[...] = g[(..., *[i for _ in sizes for i in (slice(None), None)])]
         return
-    for axis in range(len(p.axes)):
-        g = window_spread(g, 2 + axis, p.axes[axis], tile[axis], read[axis])
-    dx[within(slices(read))] += g
+    for axis, inputs in enumerate(p.read(tile)):
+        g = window_spread(g, 2 + axis, p.axes[axis], tile[axis], inputs)
+    if target.shape == dx.shape and all(
+        hi - lo == axis.out for axis, (lo, hi) in zip(p.axes, tile, strict=True)
+    ):
+        np.copyto(dx, g)
+    else:
+        _clear(p, tile, dx)
+        target += g
 
 
 def route(

@@ -23,6 +23,9 @@ Array = NDArray[Any]
 RUN = 8
 """Members from which windows that share no input are summed as rows of a reshaped array."""
 
+PART = 1 << 12
+"""Numbers of a plane that are added up before their sum is added to others."""
+
 LONG = 24
 """Taps from which one pass over runs is quicker than a pass for every tap."""
 
@@ -32,6 +35,23 @@ def window_max(
 ) -> Array:
     """The maximum of each window; NaN wins, and a window without inputs gives -inf."""
     return _reduce(np.maximum, -np.inf, values, axis, windows, span, origin)
+
+
+def plane_sum(values: Array) -> Array:
+    """The sum of each plane (n, c, *S), as (n, c, 1, ...)."""
+    axes = tuple(range(2, values.ndim))
+    if values.strides[-1] != values.itemsize:
+        return np.add.reduce(values, axis=axes, keepdims=True)
+    # Products with one: BLAS adds four vectors at a time, where NumPy waits for every addition.
+    planes = values.reshape(*values.shape[:2], -1)
+    size = planes.shape[2]
+    ones = np.ones(min(size, PART), values.dtype)
+    cut = size - size % len(ones)
+    parts = planes[..., :cut].reshape(*planes.shape[:2], -1, len(ones))
+    sums = np.add.reduce(np.vecdot(parts, ones), axis=2)
+    if cut < size:
+        sums += np.vecdot(planes[..., cut:], ones[: size - cut])
+    return np.expand_dims(sums, axes)
 
 
 def window_sum(

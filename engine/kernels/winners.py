@@ -1,7 +1,7 @@
-"""Which tap of each window holds its maximum: the first one in row-major order.
+"""Windows reduced over inputs laid out for it, and the first tap that holds each window's maximum.
 
 The inputs under a tile are laid out residue by residue modulo the stride, with a border where windows
-reach into padding. There a tap is a constant distance for all outputs at once, so that each comparison
+reach into padding. There a tap is a constant distance for all outputs at once, so that each operation
 is one pass over consecutive numbers, places between rows included; what they hold is never looked at.
 
 Arrays are x (*B, *S, I) in its order in memory: samples, and channels where they come first; spatial
@@ -11,6 +11,7 @@ axes; channels where they come last, else 1. Taps are numbered in row-major orde
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -151,8 +152,8 @@ def winners(
     there are none.
     """
     found = recipe(axes, tile, x.shape[-1])
-    laid = _laid(x, found, arena)
-    best = _maxima(laid, found, arena)
+    laid = _laid(x, found, -np.inf, arena)
+    best = _staged(np.maximum, laid, found, arena)
     outputs = best[found.outputs]
     # NaN equals nothing, and minus infinity a border.
     if not found.empty and np.minimum.reduce(outputs, axis=None) > -np.inf:
@@ -161,10 +162,28 @@ def winners(
     lowest = np.iinfo(keys.dtype).min
     for edge in found.borders:
         keys[edge] = lowest
-    highest = _maxima(keys, found, arena)
+    highest = _staged(np.maximum, keys, found, arena)
     taps = _first(keys, highest, found, arena)[found.outputs]
     blanks = highest[found.outputs] == lowest
     return outputs, taps, blanks if blanks.any() else None
+
+
+def reduced(
+    ufunc: np.ufunc,
+    identity: float,
+    x: Array,
+    axes: tuple[Axis, ...],
+    tile: Tile,
+    arena: Arena,
+    prepare: Callable[[Array], Array] = lambda values: values,
+) -> Array:
+    """Windows of `prepare` applied to x, reduced: a view (*B, *T, I) of the arena.
+
+    Padding holds the ufunc's identity, which `prepare` must not change.
+    """
+    found = recipe(axes, tile, x.shape[-1])
+    laid = prepare(_laid(x, found, identity, arena))
+    return _staged(ufunc, laid, found, arena)[found.outputs]
 
 
 def room(axes: tuple[Axis, ...], tile: Tile, inner: int, itemsize: int) -> int:
@@ -184,14 +203,14 @@ def ordered(x: Array) -> Array:
     return keys
 
 
-def _laid(x: Array, found: Recipe, arena: Arena) -> Array:
+def _laid(x: Array, found: Recipe, border: float, arena: Arena) -> Array:
     """The inputs by residues, those of the last axis first: (*U reversed, *B, *L, I)."""
     lead = x.shape[: -len(found.lengths)]
     laid = arena.take((*found.residues, *lead, *found.lengths), x.dtype)
     for target, source in found.moves:
         _copy(laid[target], x, source)
     for edge in found.borders:
-        laid[edge] = -np.inf
+        laid[edge] = border
     return laid
 
 
@@ -209,18 +228,21 @@ def _copy(target: Array, x: Array, source: Index) -> None:
         target[...] = x[source]
 
 
-def _maxima(laid: Array, found: Recipe, arena: Arena) -> Array:
-    """The maxima of the windows at every place, (*B, *L, I)."""
+def _staged(ufunc: np.ufunc, laid: Array, found: Recipe, arena: Arena) -> Array:
+    """Windows reduced axis by axis at every place, (*B, *L, I)."""
     values = laid
     for residues, taps in found.stages:
         values = values.reshape(residues, -1)
-        best = arena.take(values.shape[1:], values.dtype)
-        end = best.size - max(shift for _, shift in taps)
+        result = arena.take(values.shape[1:], values.dtype)
+        end = result.size - max(shift for _, shift in taps)
         views = [values[residue, shift : shift + end] for residue, shift in taps]
-        np.maximum(views[0], views[min(1, len(views) - 1)], out=best[:end])
+        if len(views) == 1:
+            np.copyto(result[:end], views[0])
+        else:
+            ufunc(views[0], views[1], out=result[:end])
         for view in views[2:]:
-            np.maximum(best[:end], view, out=best[:end])
-        values = best
+            ufunc(result[:end], view, out=result[:end])
+        values = result
     return values.reshape(laid.shape[len(found.residues) :])
 
 

@@ -66,7 +66,6 @@ class LpPool(Pool):
         p = plan.config.p
 
         def planes(n: slice, c: slice) -> None:
-            dx[n, c] = 0
             for tile in pooling.tiles():
                 powers = tile_sum(pooling, x[n, c], tile, lambda v: _power(v, p))
                 y = _root(powers, p)

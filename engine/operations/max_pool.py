@@ -135,7 +135,7 @@ class MaxPool(Pool):
         zeros = plan.config.pad_value == "zero"
         samples = x.shape[0]
         if indices is None:
-            tiles, cut = blocks(pooling, samples)
+            tiles, cut = blocks(pooling, samples, x.itemsize)
         else:
             tiles, cut = winner_blocks(pooling, samples, x.itemsize)
 

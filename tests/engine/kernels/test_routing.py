@@ -48,6 +48,6 @@ def test_the_first_maximum_gets_the_gradient(p: Pooling, numbers: str) -> None:
 def test_windows_that_divide_the_input_spread_by_broadcasting() -> None:
     p = POOLS[0]
     g = np.arange(2 * 3 * 12, dtype=np.float32).reshape(2, 3, 4, 3)
-    dx = np.ones((2, 3, 8, 6), np.float32)
+    dx = np.full((2, 3, 8, 6), np.nan, np.float32)
     spread(p, g, ((0, 4), (0, 3)), dx)
-    np.testing.assert_array_equal(dx, 1 + g.repeat(2, axis=2).repeat(2, axis=3))
+    np.testing.assert_array_equal(dx, g.repeat(2, axis=2).repeat(2, axis=3))

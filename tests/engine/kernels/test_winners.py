@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.geometry import Axis
-from engine.kernels.winners import ordered, recipe, room, winners
+from engine.kernels.winners import ordered, recipe, reduced, room, winners
 from engine.threads import Arena
 
 AXES: list[tuple[Axis, ...]] = [
@@ -63,6 +63,24 @@ def test_the_first_of_equal_maxima_wins(
         )
         seen = x[n, ..., i][np.ix_(*reads)]
         np.testing.assert_equal(best[at], seen.max() if seen.size else -np.inf)
+
+
+@pytest.mark.parametrize("axes", AXES, ids=str)
+def test_windows_are_added_up_over_real_inputs_only(axes: tuple[Axis, ...]) -> None:
+    rng = np.random.default_rng(6)
+    x = rng.integers(-9, 10, (2, *(axis.size for axis in axes), 3)).astype(np.float32)
+    tile = tuple((axis.out // 3, axis.out) for axis in axes)
+    got = reduced(np.add, 0, x, axes, tile, Arena(), np.square)
+    for place in np.ndindex(*got.shape[1:-1]):
+        want = np.zeros((2, 3))
+        for tap in product(*(range(axis.kernel) for axis in axes)):
+            at = [
+                axis.input_of(t, o + lo)
+                for axis, t, o, (lo, _) in zip(axes, tap, place, tile, strict=True)
+            ]
+            if all(0 <= i < axis.size for i, axis in zip(at, axes, strict=True)):
+                want += x[(slice(None), *at)] ** 2
+        np.testing.assert_array_equal(got[(slice(None), *place)], want)
 
 
 def test_keys_have_the_order_of_maxima() -> None:
