@@ -1,6 +1,6 @@
 import { encode } from "@msgpack/msgpack";
 import { describe, expect, it } from "vitest";
-import { article, brief, full, medium, scaled, tiny } from "../src/core/format";
+import { article, brief, coarse, full, medium, scaled, tiny } from "../src/core/format";
 import { inWords } from "../src/state/spec";
 import { stepsOf } from "../src/export/steps";
 import { level, LEVELS, scaleOf, table } from "../src/grid/colour";
@@ -58,6 +58,7 @@ describe("numbers", () => {
   it("are short in cells and whole in the inspector", () => {
     expect([0, -0, 2, -1.5, 0.333, 12.34, 123.4, 12345, 0.001, NaN, -Infinity].map(brief)).toEqual(
       ["0", "0", "2", "−1.5", "0.33", "12.3", "123", "1e4", "1e−3", "NaN", "−∞"]);
+    expect([0, 2, -2.42, 12.34, 0.04, -3e-9, 12345, -Infinity].map(coarse)).toEqual(["0", "2", "−2.4", "12", "≈0", "≈0", "1e4", "−∞"]);
     expect([1 / 3, 100, -2.5, 1e-7, 3e8].map(full)).toEqual(["0.3333333", "100", "−2.5", "1e−7", "3e8"]);
     expect([1 / 3, -0.0891, 12345.678, 0, 1.23456e-5].map(medium)).toEqual(["0.3333", "−0.0891", "12350", "0", "1.2e−5"]);
     expect([tiny(0), tiny(3.14e-9), scaled(1500, "FLOP"), scaled(12, "B")]).toEqual(["0", "3.1e−9", "1.5 kFLOP", "12 B"]);

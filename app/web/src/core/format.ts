@@ -27,6 +27,15 @@ export function brief(value: number): string {
   return minus(trim(value.toFixed(size >= 99.5 ? 0 : size >= 9.95 ? 1 : 2)));
 }
 
+/** About three characters, for cells where `brief` is too long. */
+export function coarse(value: number): string {
+  const special = odd(value);
+  if (special) return special;
+  const size = Math.abs(value);
+  if (size !== 0 && size < 0.05) return "≈0";
+  return size >= 9999.5 ? brief(value) : minus(trim(value.toFixed(size >= 9.95 ? 0 : 1)));
+}
+
 /** Up to four significant digits, for columns of numbers. */
 export function medium(value: number): string {
   return odd(value) ?? (Math.abs(value) >= 1e-3 && Math.abs(value) < 1e6 ? minus(trim(String(Number(value.toPrecision(4))))) : full(Number(value.toPrecision(2))));

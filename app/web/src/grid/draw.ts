@@ -1,6 +1,6 @@
 /** One plane of a tensor as cells: colours, numbers, padding around it, and what is lit. */
 
-import { brief } from "../core/format";
+import { brief, coarse } from "../core/format";
 import { level, type Scale, table } from "./colour";
 import type { Painter } from "./painter";
 
@@ -82,7 +82,7 @@ export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme, 
   const colours = table(theme.name, plane.scale.map);
   const gap = gapOf(cell);
   const side = cell - gap;
-  const size = fontSize(plane, cell);
+  const numbers = numbersOf(plane, cell);
   const raster = p.raster && gap === 0 && !plane.hidden && !only;
   if (raster) {
     const [x, y] = corner(plane, cell, 0);
@@ -105,7 +105,7 @@ export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme, 
     }
     const ink = faded ? theme.dim : colours.ink(at);
     if (plane.unread?.[index]) hatch(p, x, y, side, theme);
-    if (size > 0) p.text(x + side / 2, y + side / 2, brief(value), ink, size);
+    if (numbers) p.text(x + side / 2, y + side / 2, numbers.write(value), ink, numbers.size);
     if (plane.wins?.[index]) winMarks(p, x, y, side, plane.wins[index], ink);
   }
 }
@@ -121,19 +121,29 @@ function pixels(plane: Plane, theme: Theme): ImageData {
 }
 
 /** Widths of characters, in parts of the font's size, as a wide font has them. */
-const WIDTHS: Readonly<Record<string, number>> = { "−": 0.84, ".": 0.32, "∞": 0.84 };
+const WIDTHS: Readonly<Record<string, number>> = { "−": 0.84, ".": 0.32, "∞": 0.84, "≈": 0.84 };
 
-/** One size for the whole plane, so that the widest number fits; 0: none would be readable. */
-function fontSize(plane: Plane, cell: number): number {
-  if (cell < READABLE) return 0;
-  let widest = 1.3;
-  for (let i = 0; i < plane.rows * plane.cols; i += 1) {
-    let width = 0;
-    for (const character of brief(plane.values[i])) width += WIDTHS[character] ?? 0.64;
-    widest = Math.max(widest, width);
+const SMALLEST_FONT = 7;
+
+interface Numbers {
+  readonly size: number;
+  readonly write: (value: number) => string;
+}
+
+/** One size for the whole plane, so that the widest number fits; null where none could be read. */
+function numbersOf(plane: Plane, cell: number): Numbers | null {
+  if (cell < READABLE) return null;
+  for (const write of [brief, coarse]) {
+    let widest = 1.3;
+    for (let i = 0; i < plane.rows * plane.cols; i += 1) {
+      let width = 0;
+      for (const character of write(plane.values[i])) width += WIDTHS[character] ?? 0.64;
+      widest = Math.max(widest, width);
+    }
+    const size = Math.floor(Math.min(cell * 0.4, 15, (cell - 3) / widest) * 2) / 2;
+    if (size >= SMALLEST_FONT) return { size, write };
   }
-  const size = Math.min(cell * 0.4, 15, (cell - 4) / widest);
-  return size >= 7 ? Math.floor(size * 2) / 2 : 0;
+  return null;
 }
 
 function drawRing(p: Painter, plane: Plane, cell: number, theme: Theme): void {

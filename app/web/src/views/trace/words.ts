@@ -10,11 +10,13 @@ function paddingWords(of: Explanation): string {
   return ` ${count(of.padding, "tap")} ${of.padding === 1 ? "falls" : "fall"} on the padding.`;
 }
 
-function convolutionWords(of: Explanation): string {
+function convolutionWords(of: Explanation, transposed: boolean): string {
   const n = of.terms.length;
   switch (of.role) {
     case "y":
-      return `The sum of ${count(n, "term")}: each input under the window times its weight.${paddingWords(of)}`;
+      return transposed
+        ? `The sum of ${count(n, "term")}: each input whose stamp covers this output, times the weight that it is covered by.`
+        : `The sum of ${count(n, "term")}: each input under the window times its weight.${paddingWords(of)}`;
     case "dx":
       return n === 0
         ? "No output reads this input, so nothing comes back to it: its gradient is 0."
@@ -79,7 +81,7 @@ function carriedWords(of: Explanation, op: string): string {
 
 export function sentence(served: Served, of: Explanation): string {
   const { op } = served.spec;
-  if (isConvolution(op)) return convolutionWords(of);
+  if (isConvolution(op)) return convolutionWords(of, op === "conv_transpose");
   return op.includes("unpool") || op === "activation" ? carriedWords(of, op) : poolWords(of, op);
 }
 
