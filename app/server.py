@@ -22,6 +22,7 @@ from app.connection import bounded, sweep
 from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.settings import Settings
+from app.workers.memory import keep_freed_memory
 
 SWEEP_S = 1.0
 """How often connections that wait too long are looked for."""
@@ -170,6 +171,7 @@ def serve(settings: Settings) -> int:
         CannotListen: the address cannot be had.
     """
     listener = listen(settings)
+    keep_freed_memory()
     handler = logs.configure(settings.log_level, settings.log_format)
     app = create_app(settings, lambda: handler.dropped)
     server = Server(app, settings, listener)

@@ -23,6 +23,7 @@ import engine
 from app.workers import protocol
 from app.workers.arena import Mapping, Region
 from app.workers.channel import Message, messages, pack
+from app.workers.memory import keep_freed_memory
 
 _PR_SET_PDEATHSIG = 1
 
@@ -38,6 +39,7 @@ def main(arguments: list[str], run: Run = engine.run) -> None:
     control = socket.socket(fileno=control_fd)
     _end_with_server(control)
     engine.set_threads(threads)
+    keep_freed_memory()
     arenas = [Mapping(fd) for fd in arena_fds]
     control.sendall(pack(protocol.ready()))
     for message in messages(control):
