@@ -3,6 +3,7 @@
 import { brief, coarse } from "../core/format";
 import { level, type Scale, table } from "./colour";
 import type { Painter } from "./painter";
+import { rasterImage } from "./raster";
 
 export interface Theme {
   readonly name: "light" | "dark";
@@ -86,7 +87,7 @@ export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme, 
   const raster = p.raster && gap === 0 && !plane.hidden && !only;
   if (raster) {
     const [x, y] = corner(plane, cell, 0);
-    p.raster!(x, y, plane.cols * cell, plane.rows * cell, pixels(plane, theme));
+    p.raster!(x, y, plane.cols * cell, plane.rows * cell, rasterImage([{ ...plane, base: 0 }], plane.scale, theme.name));
     if (faded) p.rect(x, y, plane.cols * cell, plane.rows * cell, theme.surface, FADE);
     if (!plane.unread) return;
   }
@@ -108,16 +109,6 @@ export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme, 
     if (numbers) p.text(x + side / 2, y + side / 2, numbers.write(value), ink, numbers.size);
     if (plane.wins?.[index]) winMarks(p, x, y, side, plane.wins[index], ink);
   }
-}
-
-function pixels(plane: Plane, theme: Theme): ImageData {
-  const image = new ImageData(plane.cols, plane.rows);
-  const { bytes } = table(theme.name, plane.scale.map);
-  for (let i = 0; i < plane.cols * plane.rows; i += 1) {
-    const at = level(plane.scale, plane.values[i]) * 3;
-    image.data.set([bytes[at], bytes[at + 1], bytes[at + 2], 255], i * 4);
-  }
-  return image;
 }
 
 /** Widths of characters, in parts of the font's size, as a wide font has them. */

@@ -1,6 +1,5 @@
 /** Planes as pixels, one for each cell. */
 
-import { theme } from "../state/theme";
 import { level, type Scale, table } from "./colour";
 
 export interface Raster {
@@ -11,10 +10,10 @@ export interface Raster {
 }
 
 /** Planes of one size below each other, in the colours of `scale`. */
-export function rasterImage(planes: readonly Raster[], scale: Scale): ImageData {
+export function rasterImage(planes: readonly Raster[], scale: Scale, theme: "light" | "dark"): ImageData {
   const { rows, cols } = planes[0];
   const image = new ImageData(cols, rows * planes.length);
-  const { bytes } = table(theme().name, scale.map);
+  const { bytes } = table(theme, scale.map);
   let to = 0;
   for (const { base, values } of planes) {
     for (let i = 0; i < rows * cols; i += 1) {

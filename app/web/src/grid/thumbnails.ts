@@ -5,6 +5,7 @@
 
 import { h } from "../core/dom";
 import { computed, effect, onCleanup, type Read, signal } from "../core/signal";
+import { theme } from "../state/theme";
 import type { Scale } from "./colour";
 import { paintImage, type Raster, rasterImage } from "./raster";
 
@@ -42,7 +43,7 @@ export function thumbnails(options: ThumbnailOptions): HTMLElement {
   effect(() => {
     if (columns() === 0) return;
     const planes = Array.from({ length: options.count }, (_, at) => options.plane(at));
-    paintImage(scratch, rasterImage(planes, options.scale()));
+    paintImage(scratch, rasterImage(planes, options.scale(), theme().name));
     paintStrip(canvas, scratch, options.count, columns(), height());
   });
   const observer = new ResizeObserver(([entry]) => columns.set(Math.floor((entry.contentRect.width + GAP.across) / COLUMN)));

@@ -13,6 +13,7 @@ import { paintImage, rasterImage } from "../../grid/raster";
 import { gridView } from "../../grid/view";
 import type { App, Board } from "../../state/app";
 import { resource } from "../../state/resource";
+import { theme } from "../../state/theme";
 import { type Picture, pictures, type Pictures } from "./ask";
 import { coverage, evenness, plane } from "./coverage";
 import { footprints } from "./footprints";
@@ -129,7 +130,7 @@ function matrix(app: App, put: (change: Partial<Board>) => void): HTMLElement {
     const middle = counts.slice(start, start + 12);
     effect(() => {
       const scale = { map: "sequential", low: 0, high: evenness(kernel, stride).most ** 2 * 1.15 } as const;
-      paintImage(canvas, rasterImage([{ rows: 12, cols: 12, base: 0, values: plane(middle) }], scale));
+      paintImage(canvas, rasterImage([{ rows: 12, cols: 12, base: 0, values: plane(middle) }], scale, theme().name));
     });
     return h("td", null, h("button", {
       type: "button", "data-even": evenness(kernel, stride).even ? "1" : "0",
