@@ -26,6 +26,9 @@ LEAST_WORK = 4_000_000
 SHARED_FLOPS = 16_000_000
 """Work of a sample from which two threads share it."""
 
+MOST_ROWS = 128
+"""Rows of x, each at a distance from the next, that a product reads well where they lie."""
+
 MOST_PHASES = 64
 """Phases above which an adjoint rather scatters: each is a correlation of its own."""
 
@@ -81,6 +84,11 @@ class Correlation:
             axis.kernel == axis.stride == 1 and axis.low == axis.high == 0 and axis.out == axis.size
             for axis in self.axes
         )
+
+    @cached_property
+    def packed(self) -> bool:
+        """True where products in place would read rows of x that lie far apart, and too many of them."""
+        return self.pointwise and not self.channels_last and self.channels > MOST_ROWS
 
     @cached_property
     def forward_blocks(self) -> Blocking:
@@ -154,7 +162,7 @@ class Correlation:
     def _blocks(self, channels: int) -> Blocking:
         """Blocks whose patches are gathered for products in place, where the weights are few."""
         weights = channels * self.taps * self.outputs
-        if weights > IN_PLACE:
+        if weights > IN_PLACE or self.packed:
             return self._large_blocks(channels)
         capacity = PART_BYTES * 3 // 4 // self.itemsize
         return self._cut(channels, capacity, max(WIDEST, LEAST_WORK // weights))

@@ -62,7 +62,7 @@ def forward_block(
         weights = w if hi - lo == c.channels else w[..., lo * c.taps : hi * c.taps]
         made = out if lo == 0 else part(1, out.shape, out.dtype)
         for o in slices(w.shape[1], c.share):
-            multiply(weights[:, o], columns, made[:, :, o])
+            multiply(weights[:, o], columns, made[:, :, o], c.packed)
         if lo > 0:
             out += made
     if bias is not None:

@@ -64,12 +64,15 @@ def pieces(rows: int, depth: int, columns: int) -> tuple[tuple[Span, ...], tuple
     return tuple(spans(rows, each)), tuple(spans(columns, tile))
 
 
-def multiply(weights: Array, columns: Array, out: Array) -> None:
-    """out (n, g, O, T) = weights (g, O, K) · columns (n, g, K, T), in either memory order of T and O."""
+def multiply(weights: Array, columns: Array, out: Array, packed: bool = False) -> None:
+    """out (n, g, O, T) = weights (g, O, K) · columns (n, g, K, T), in either memory order of T and O.
+
+    `packed` leaves it to BLAS to copy operands.
+    """
     if out.strides[-1] != out.itemsize:
         _multiply_last(columns.swapaxes(-1, -2), weights.swapaxes(-1, -2), out.swapaxes(-1, -2))
         return
-    cut = pieces(*weights.shape[1:], columns.shape[3])
+    cut = None if packed else pieces(*weights.shape[1:], columns.shape[3])
     if cut is None:
         np.matmul(weights, columns, out=out)
         return

@@ -30,6 +30,15 @@ def test_values(shape: tuple[int, int, int], last: bool) -> None:
     np.testing.assert_allclose(out.swapaxes(2, 3) if last else out, w @ x, rtol=1e-9, atol=1e-9)
 
 
+def test_packed_products_are_not_cut() -> None:
+    rng = np.random.default_rng(0)
+    w, x = rng.standard_normal((1, 64, 576)), rng.standard_normal((2, 1, 576, 448))
+    assert pieces(64, 576, 448) is not None
+    out = np.empty((2, 1, 64, 448))
+    multiply(w, x, out, packed=True)
+    assert out.tobytes() == np.matmul(w, x).tobytes()
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_pieces_cover_both_axes_and_stay_small(shape: tuple[int, int, int]) -> None:
     rows, depth, columns = shape
