@@ -192,13 +192,12 @@ class Promises:
     def advance(self, now: float) -> None:
         """Forget what nobody came for."""
         last = _slot(now - LATE_S)
-        if not self._slots:
-            self._oldest = last
-        while self._oldest < last:
+        while self._slots and self._oldest < last:
             for promise in list(self._slots.get(self._oldest, ())):
                 self._drop(promise)
                 self._obedience -= self._obedience / OBEDIENCE_MEMORY
             self._oldest += 1
+        self._oldest = last  # days may have passed since somebody was refused
 
     def _file(self, promise: Promise) -> None:
         self._known[promise.key] = promise

@@ -234,6 +234,14 @@ def test_promises_are_bounded_in_number_and_in_time() -> None:
     assert not any((promises._known, promises._loose, promises._slots, promises._seconds))
 
 
+def test_what_was_forgotten_for_long_is_not_looked_through_part_by_part() -> None:
+    promises = Promises()
+    promises.make(named("a"), 1.0, 1, 100.0, ROOM)
+    promises.advance(1e12)  # or else this would not come to its end
+    assert len(promises) == 0
+    assert promises.make(named("a"), 2e12, 1, 100.0, ROOM) == 1
+
+
 def test_promises_are_spread_over_seconds_as_places_fall_free() -> None:
     promises = Promises()
     waits = [promises.make(named(str(number)), 0.5, 2, 50.0, ROOM) for number in range(2000)]
