@@ -99,6 +99,9 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
         if self._silent > self.settings.max_header_bytes and not self.transport.is_closing():
             self._refuse(self._too_large())
+        if self._coming is None and self._leaving is None and not self._answering():
+            # These bytes were no request, but the rest of one that has its answer, or empty lines.
+            self._await_next()
 
     def on_message_begin(self) -> None:
         """A request begins."""

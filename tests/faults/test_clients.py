@@ -148,11 +148,22 @@ def test_those_who_dawdle_disturb_nobody(impatient: Service) -> None:
     assert account.slowest < 2.0
 
 
-def test_an_idle_connection_is_closed_in_time(impatient: Service) -> None:
+REFUSED_EARLY = HEAD.replace(b"application/", b"text/")
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [(WHOLE, b""), (WHOLE, b"\r\n"), (REFUSED_EARLY, GIVEN.body)],
+    ids=["nothing", "an empty line", "the body after the answer"],
+)
+def test_an_idle_connection_is_closed_in_time(
+    impatient: Service, first: bytes, later: bytes
+) -> None:
     async def scenario() -> float:
         async with wire(impatient.port) as connection:
-            reply = await connection.ask(GIVEN.path, GIVEN.body, GIVEN.headers)
-            assert reply.status == 200
+            await connection.say(first)
+            assert (await connection.reply()).status == (200 if first is WHOLE else 415)
+            await connection.say(later)
             started = time.monotonic()
             assert await connection.ended() == b""
             return time.monotonic() - started
