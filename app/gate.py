@@ -34,8 +34,8 @@ HEAD_BYTES = 4 << 10
 SUM_UP_EVERY_S = 1.0
 """How often refusals are counted and logged."""
 
-LONG_WAY = frozenset((b"expect", b"origin", b"transfer-encoding", b"upgrade"))
-"""Headers that ask for more than a plain answer."""
+LONG_WAY = frozenset((b"expect", b"origin", b"proxy-connection", b"transfer-encoding", b"upgrade"))
+"""Headers that ask for more than a plain answer; the parser takes `Proxy-Connection` for `Connection`."""
 
 _REQUEST_ID = re.compile(rb"\r\nx-request-id: ([\x21-\x7e]{1,128})\r\n", re.IGNORECASE)
 
@@ -91,14 +91,14 @@ class Gate:
             headers: what they say.
         """
         names = [name for name, _ in headers]
-        fields = dict(headers)
+        head, given, _ = _parted(data)
         plain = (
-            LONG_WAY.isdisjoint(fields)
-            and fields.get(b"connection", b"keep-alive").lower() == b"keep-alive"
-            and names.count(b"x-request-id") <= 1
+            LONG_WAY.isdisjoint(names)
+            and all(v.lower() == b"keep-alive" for name, v in headers if name == b"connection")
+            # An id in another form than ours would stay in the head, and not be told in the answer.
+            and names.count(b"x-request-id") == bool(given)
             and known.length <= SMALL_REST
         )
-        head, _, _ = _parted(data)
         if plain and head.endswith(b" HTTP/1.1", 0, head.find(b"\r\n")):
             if len(self._known) >= KNOWN_HEADS:
                 self._known.clear()
@@ -111,6 +111,8 @@ class Gate:
             data: the first bytes of it that have come.
             connection, address: see `Visitor`.
         """
+        if not data.startswith(b"POST "):
+            return None  # it takes no place
         # Between two turns of the loop many may come, of whom nobody else knows yet.
         if not self._passed:
             asyncio.get_running_loop().call_soon(self._turn)

@@ -46,7 +46,8 @@ class Rig:
 
     def remember(self, data: bytes, known: Known = KNOWN) -> None:
         lines = data.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
-        headers = [(name.lower(), value) for name, _, value in (x.partition(b": ") for x in lines)]
+        parts = (line.partition(b":") for line in lines)
+        headers = [(name.lower(), value.strip()) for name, _, value in parts]
         self.gate.remember(data, headers, known)
 
     def refusal(self, data: bytes) -> Refusal | None:
@@ -151,7 +152,10 @@ def test_what_is_not_known_byte_for_byte_goes_the_long_way(data: bytes) -> None:
         head("Transfer-Encoding: chunked"),
         head("Upgrade: websocket"),
         head("Connection: close"),
+        head("Connection: close", "Connection: keep-alive"),
+        head("Proxy-Connection: close"),
         head("X-Request-Id: a", "X-Request-Id: b"),
+        head("X-Request-Id:a"),
         head(line="POST /v1/conv/forward HTTP/1.0"),
         head("X: " + "y" * HEAD_BYTES),
         head()[:-2],
@@ -194,6 +198,7 @@ def test_those_who_passed_in_the_same_turn_of_the_loop_are_counted() -> None:
         rig.room.error = None
         for _ in range(3):
             rig.refusal(head() + BODY)
+            rig.refusal(head(line="GET /livez HTTP/1.1"))  # takes no place
         assert [ahead for *_, ahead in rig.room.asked] == [0, 1, 2]
         rig.room.error = FULL
         for _ in range(3):
