@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Tile
-from engine.kernels.pooling import blocks, for_each_plane, slices, spread, tile_sum
+from engine.kernels.plane_sums import spread, tile_sum
+from engine.kernels.pooling import blocks, for_each_plane, slices
 from engine.layouts import channels_first
 from engine.pool import Geometry
 from engine.threads import for_each

@@ -13,13 +13,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from engine.geometry import Adaptive
-from engine.kernels.pooling import (
-    for_each_plane,
-    scatter_indices,
-    slices,
-    tile_argmax,
-    tile_max,
-)
+from engine.kernels.maxima import tile_argmax, tile_max
+from engine.kernels.placing import scatter_indices
+from engine.kernels.pooling import for_each_plane, slices
 from engine.layouts import channels_first
 from engine.options import Flag, option
 from engine.plans import Plan

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels.pooling import for_each_plane, slices, spread, tile_sum
+from engine.kernels.plane_sums import spread, tile_sum
+from engine.kernels.pooling import for_each_plane, slices
 from engine.layouts import channels_first
 from engine.options import Number, option
 from engine.plans import Plan

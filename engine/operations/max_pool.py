@@ -19,19 +19,9 @@ from numpy.typing import NDArray
 from engine.errors import InvalidValue, MissingField, ShapeMismatch, fail
 from engine.geometry import Axis, Tile
 from engine.indices import check_indices
-from engine.kernels.pooling import (
-    Pooling,
-    admit_zeros,
-    blocks,
-    few,
-    route,
-    scatter_indices,
-    slices,
-    spread_ties,
-    tile_argmax,
-    tile_max,
-    winner_blocks,
-)
+from engine.kernels.maxima import admit_zeros, route, spread_ties, tile_argmax, tile_max
+from engine.kernels.placing import scatter_indices
+from engine.kernels.pooling import Pooling, blocks, few, slices, winner_blocks
 from engine.layouts import channels_first
 from engine.operation import Tails
 from engine.options import Choice, Flag, Shape, option

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from engine.geometry import ranges
 from engine.indices import check_indices
-from engine.kernels.pooling import BLOCK, flat, linear
+from engine.kernels.placing import flat, linear
+from engine.kernels.pooling import BLOCK
 from engine.layouts import channels_first, read_layout, sample_tail, split_tail
 from engine.operation import Operation, Tails
 from engine.options import PerAxis, option

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from engine.geometry import Axis, strided_out
-from engine.kernels.pooling import Pooling, route, scatter_indices, spread, tile_argmax
+from engine.kernels.maxima import route, tile_argmax
+from engine.kernels.placing import scatter_indices
+from engine.kernels.plane_sums import spread
+from engine.kernels.pooling import Pooling
 
 
 def pooling(*axes: tuple[int, int, int, int, int]) -> Pooling:

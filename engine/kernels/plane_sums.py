@@ -1,0 +1,64 @@
+"""Sums over the windows of planes, and their adjoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import Tile
+from engine.kernels.patches import within
+from engine.kernels.pooling import (
+    Pooling,
+    canonical,
+    clear,
+    overlapping,
+    reduced_along,
+    slices,
+    stored,
+)
+from engine.kernels.windows import plane_sum, whole, window_spread, window_sum
+from engine.kernels.winners import reduced
+from engine.threads import Arena
+
+Array = NDArray[Any]
+
+
+def tile_sum(
+    p: Pooling, x: Array, tile: Tile, prepare: Callable[[Array], Array] = lambda values: values
+) -> Array:
+    """Sums (n, c, *T) over windows of `prepare` applied to the planes x (n, c, *S).
+
+    They may lie in the scratch. `prepare` leaves 0 as it is.
+    """
+    if all(axis.out == 1 and whole(axis) for axis in p.axes):
+        return plane_sum(prepare(x))
+    if axes := overlapping(p):
+        return canonical(p, reduced(np.add, 0, stored(p, x), axes, tile, Arena(), prepare))
+    return reduced_along(window_sum, p, x, tile, prepare)
+
+
+def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
+    """Add a tile's gradient g (n, c, *T) to every input of its window in dx (n, c, *S).
+
+    Tiles come in row-major order, and the first of them finds dx undefined.
+    """
+    target = dx[within(slices(p.read(tile)))]
+    sizes = [whole(axis) for axis in p.axes]
+    if all(sizes):
+        # Every input has one window: broadcast g over the members of each.
+        parts = [n for pair in zip(g.shape[2:], sizes, strict=True) for n in pair]
+        members = target.reshape(*g.shape[:2], *parts, copy=False)
+        members[...] = g[(..., *[i for _ in sizes for i in (slice(None), None)])]
+        return
+    for axis, inputs in enumerate(p.read(tile)):
+        g = window_spread(g, 2 + axis, p.axes[axis], tile[axis], inputs)
+    if target.shape == dx.shape and all(
+        hi - lo == axis.out for axis, (lo, hi) in zip(p.axes, tile, strict=True)
+    ):
+        np.copyto(dx, g)
+    else:
+        clear(p, tile, dx)
+        target += g
