@@ -1,14 +1,14 @@
 """An HTTP connection within limits: uvicorn's own, with bounds on what a client may make it hold.
 
 uvicorn's parser takes headers of any size and waits for a request for ever; both are bounded here,
-by size as the bytes come in and by time through `sweep`, which costs requests nothing.
+by size as the bytes come in and by time through `expire`, which the server calls about once a second.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
@@ -291,11 +291,3 @@ def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connec
     """The connection class of a server."""
     ours = {"settings": settings, "telemetry": telemetry, "gate": gate}
     return type("BoundedConnection", (Connection,), ours)
-
-
-def sweep(connections: Iterable[Any]) -> None:
-    """End the connections that have waited too long; to be called about once a second."""
-    now = monotonic()
-    for connection in list(connections):
-        if isinstance(connection, Connection):
-            connection.expire(now)

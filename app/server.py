@@ -13,12 +13,13 @@ import signal
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
+from time import monotonic
 
 import uvicorn
 from fastapi import FastAPI
 
 from app import logs
-from app.connection import bounded, sweep
+from app.connection import Connection, bounded
 from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.settings import Settings
@@ -132,7 +133,10 @@ class Server(uvicorn.Server):
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_S)
-            sweep(self.server_state.connections)
+            now = monotonic()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.expire(now)
 
 
 def listen(settings: Settings) -> socket.socket:
