@@ -17,7 +17,7 @@ is not finite, the sample is done again without such numbers, and what they touc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -26,9 +26,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from engine.geometry import Axis, ranges
+from engine.geometry import Axis
 from engine.kernels import direct
-from engine.kernels.banding import Banding, banding
+from engine.kernels.banding import Banding, banding, row_blocks
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import inside
 from engine.threads import check_stop, for_each
@@ -40,22 +40,25 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
     """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
     b = banding(c)
 
-    def block(g: slice, lo: int, hi: int) -> None:
+    def block(g: slice, spans: Sequence[tuple[int, int]]) -> None:
         weights, added = w[g], None if bias is None else bias[g]
-        target = y[:, g, :, lo:hi]
-        _samples(c, b, x[:, g], weights, added, target, lo)
-        for n in () if _finite(b, target) else range(x.shape[0]):
-            if not _finite(b, target[n : n + 1]):
-                alone = slice(n, n + 1)
-                _samples(c, b, x[alone, g], weights, added, target[alone], lo, only_finite=True)
-                _settle(c, x[alone, g], weights, added, target[alone], lo)
+        for lo, hi in spans:
+            _rows(c, b, x[:, g], weights, added, y[:, g, :, lo:hi], lo)
 
-    cuts = [
-        (g, max(0, min(lo, hi - b.height)), hi)
-        for g in direct.slices(c.groups, b.groups)
-        for lo, hi in ranges(c.positions[0], b.rows)
-    ]
+    cuts = [(g, spans) for g in direct.slices(c.groups, b.groups) for spans in row_blocks(c)]
     for_each(block, cuts, c.flops * x.shape[0])
+
+
+def _rows(
+    c: Correlation, b: Banding, x: Array, w: Array, bias: Array | None, y: Array, first: int
+) -> None:
+    """Write rows [first, …) of y, as (N, g, O, P, W), from x (N, g, C, *S) and w (g, O, C·K)."""
+    _samples(c, b, x, w, bias, y, first)
+    for n in () if _finite(b, y) else range(x.shape[0]):
+        alone = slice(n, n + 1)
+        if not _finite(b, y[alone]):
+            _samples(c, b, x[alone], w, bias, y[alone], first, only_finite=True)
+            _settle(c, x[alone], w, bias, y[alone], first)
 
 
 def _finite(b: Banding, y: Array) -> bool:
@@ -69,12 +72,13 @@ def _finite(b: Banding, y: Array) -> bool:
 def _settle(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, first: int) -> None:
     """Write into rows [first, …) of y (1, g, O, P, W) what is not finite in a plain sum."""
     last = first + y.shape[3]
-    plain = np.empty((*y.shape[:3], *c.positions), y.dtype)
-    for tile in c.forward_tiles:
-        if tile[0][0] < last and first < tile[0][1]:
-            direct.forward_block(c, x, w, bias, plain, tile)
-    plain = plain[:, :, :, first:last]
-    np.copyto(y, plain, where=~np.isfinite(plain))
+    for down, across in c.forward_tiles:
+        lo, hi = max(first, down[0]), min(last, down[1])
+        if lo < hi:
+            plain = np.empty((*y.shape[:3], hi - lo, across[1] - across[0]), y.dtype)
+            direct.forward_block(c, x, w, bias, plain, ((lo, hi), across))
+            target = y[:, :, :, lo - first : hi - first, slice(*across)]
+            np.copyto(target, plain, where=~np.isfinite(plain))
 
 
 def _samples(

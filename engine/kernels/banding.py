@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.slabs import Row, row
 from engine.threads import PART_BYTES
@@ -77,6 +78,18 @@ def banding(c: Correlation) -> Banding:
     rows = min(down.out, strips * height)
     by_taps = c.axes[1].kernel <= MOST_MOVES
     return Banding(height, reach, groups, rows, index, row(c.axes[1]), by_taps)
+
+
+def row_blocks(c: Correlation) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Ranges of rows of outputs; each entry is for one thread, which takes its ranges in order.
+
+    A last range of fewer rows than a strip begins early, and writes rows of the one before it again.
+    """
+    b = banding(c)
+    *whole, (lo, hi) = ranges(c.positions[0], b.rows)
+    if hi - lo >= b.height:
+        return (*((span,) for span in whole), ((lo, hi),))
+    return (*((span,) for span in whole[:-1]), (whole[-1], (hi - b.height, hi)))
 
 
 def _height(c: Correlation) -> int:

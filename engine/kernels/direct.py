@@ -32,7 +32,8 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
 
     def block(n: slice, g: slice, tile: Tile, o: slice) -> None:
         add = None if bias is None else bias[g, o]
-        forward_block(c, x[n, g], w[g, o], add, y[n, g, o], tile)
+        target = y[n, g, o][within(slice(lo, hi) for lo, hi in tile)]
+        forward_block(c, x[n, g], w[g, o], add, target, tile)
 
     cuts = [
         (n, g, tile)
@@ -49,14 +50,13 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
 def forward_block(
     c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, tile: Tile
 ) -> None:
-    """Write the tile of y (n, g, O, *P) from x (n, g, C, *S), w (g, O, C·K) and bias (g, O).
+    """Write a tile of outputs, y (n, g, O, *T), from x (n, g, C, *S), w (g, O, C·K) and bias (g, O).
 
     O are all outputs or one share of them: each share is a product of its own either way.
     """
-    target = y[within(slice(lo, hi) for lo, hi in tile)]
-    width = prod(target.shape[3:])
-    flat = _flat_view(target, width)
-    out = part(2, (*target.shape[:3], width), y.dtype) if flat is None else flat
+    width = prod(y.shape[3:])
+    flat = _flat_view(y, width)
+    out = part(2, (*y.shape[:3], width), y.dtype) if flat is None else flat
     for lo, hi in ranges(c.channels, c.forward_blocks.channels):
         columns = patches(c, x[:, :, lo:hi], tile, width)
         weights = w if hi - lo == c.channels else w[..., lo * c.taps : hi * c.taps]
@@ -68,7 +68,7 @@ def forward_block(
     if bias is not None:
         out += bias[..., None]
     if flat is None:
-        target[...] = out.reshape(target.shape)
+        y[...] = out.reshape(y.shape)
 
 
 def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
+from engine.kernels.patches import within
 from engine.kernels.products import multiply
 from engine.kernels.tiling import (
     TAPS,
@@ -54,7 +55,8 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         if not np.isfinite(np.add.reduce(made, axis=None)):
             spans = (deep, rows, columns)[-len(c.axes) :]
             plain = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
-            direct.forward_block(c, x[n : n + 1], plain, None, y[n : n + 1], spans)
+            whole = y[n : n + 1][within(slice(*span) for span in spans)]
+            direct.forward_block(c, x[n : n + 1], plain, None, whole, spans)
             made = target
         if bias is not None:
             made += bias[0, :, None, None, None]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from engine.kernels import banded, banding, direct
+from engine.threads import SCRATCH_BYTES
 from tests.engine.kernels.images import IMAGES, Pair, image, tensors
 
 
@@ -69,6 +71,36 @@ def test_bad_numbers_touch_only_what_reads_them_and_change_no_other_bit(
         assert not finite.all()
         np.testing.assert_array_equal(got[~finite], want[~finite])
         assert got[finite].tobytes() == clean[finite].tobytes()
+
+
+@pytest.mark.parametrize("rows", range(3, 24))
+@pytest.mark.parametrize("part", [1 << 11, 1 << 12, 1 << 13])
+def test_what_threads_take_at_once_does_not_overlap(
+    rows: int, part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(banding, "PART_BYTES", part)
+    banding.banding.cache_clear()
+    c = image((rows, 9), (3, 3), (1, 1))
+    height, end = banding.banding(c).height, 0
+    for spans in banding.row_blocks(c):
+        assert spans[0][0] == end
+        for lo, hi in spans:
+            assert lo <= end < hi
+            assert hi - lo >= height
+            end = hi
+    assert end == rows
+    banding.banding.cache_clear()
+
+
+def test_a_bad_number_takes_no_more_memory() -> None:
+    c = image((6000, 200), (3, 3), (1, 1), itemsize=4, groups=1)
+    x, w, _, y = tensors(c, 1)
+    x[0, 0, 0, 7, 7] = np.nan
+    tracemalloc.start()
+    banded.forward(c, x, w, None, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= SCRATCH_BYTES + (1 << 20) < y.nbytes + SCRATCH_BYTES
 
 
 def test_a_strip_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
