@@ -16,6 +16,7 @@ from typing import Any
 import engine
 from app.problems import INTERNAL, KINDS
 from app.settings import table as settings_table
+from docs import measured
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = ("README.md", "docs/api.md")
@@ -31,6 +32,8 @@ def parts() -> dict[str, str]:
         "fields": "\n".join(_operation(name, entry) for name, entry in catalogue.items()),
         "activations": _activations(catalogue["activation"]["config"]),
         "problems": _problems(),
+        "kernels": measured.kernels(),
+        "service": measured.service(),
     }
 
 

@@ -1,0 +1,97 @@
+"""The README's tables of what `make bench` and `make bench-service` measured, from the JSON they wrote."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+BENCHMARKS = Path(__file__).resolve().parent / "benchmarks"
+
+Row = Mapping[str, Any]
+
+
+def kernels() -> str:
+    """PyTorch's time over ours, and that of a whole-batch im2col, forward and backward."""
+    found = _read("kernels.json")
+    machine, rows = found["machine"], found["rows"]
+    cases = list(dict.fromkeys(row["case"] for row in rows))
+    by_case = {(row["case"], row["action"]): row for row in rows}
+    body = [
+        [f"`{case}`", *_case(by_case[case, "forward"]), *_case(by_case[case, "backward"])]
+        for case in cases
+    ]
+    convolutions = [row for row in rows if row["convolution"]]
+    means = [
+        [f"**{name}**", *_mean(some, "forward"), *_mean(some, "backward")]
+        for name, some in (("convolutions", convolutions), ("all", rows))
+    ]
+    head = ["", "forward, ms", "PyTorch", "im2col", "backward, ms", "PyTorch", "im2col"]
+    text = (
+        f"{machine['processor']}, {machine['threads']} threads for everybody, NumPy {machine['numpy']}, "
+        f"PyTorch {machine['pytorch']}. Under PyTorch and im2col stands how many times as long they take.\n"
+    )
+    return "\n".join([text, _table(head, [*means, *body]), ""])
+
+
+def service() -> str:
+    """Requests a second and latency beside an echo and the simplest server."""
+    found = _read("service.json")
+    head = ["load", "echo, 1/s", "simplest, 1/s", "ours, 1/s", "ours, p50", "ours, p99"]
+    body = [
+        [
+            load,
+            _rate(servers.get("echo")),
+            _rate(servers.get("simple")),
+            _rate(servers["ours"]),
+            f"{_short(servers['ours']['p50_ms'])} ms",
+            f"{_short(servers['ours']['p99_ms'])} ms",
+        ]
+        for load, servers in found["closed"].items()
+        if "ours" in servers
+    ]
+    return "\n".join([_table(head, body), ""])
+
+
+def _read(name: str) -> Any:
+    return json.loads((BENCHMARKS / name).read_text(encoding="utf-8"))
+
+
+def _case(row: Row) -> list[str]:
+    ratios = (_short(_ratio(row, peer)) for peer in ("pytorch", "naive"))
+    return [_short(1e3 * _seconds(row, "auto")), *ratios]
+
+
+def _mean(rows: Iterable[Row], action: str) -> list[str]:
+    some = [row for row in rows if row["action"] == action]
+    means = (
+        math.exp(sum(math.log(_ratio(row, peer)) for row in some) / len(some))
+        for peer in ("pytorch", "naive")
+    )
+    return ["", *(f"**{_short(mean)}**" for mean in means)]
+
+
+def _ratio(row: Row, peer: str) -> float:
+    return float(row[f"{peer}_over"]["auto"]["median"])
+
+
+def _seconds(row: Row, peer: str) -> float:
+    return float(row["timings"][peer]["seconds"]["median"])
+
+
+def _rate(server: Row | None) -> str:
+    return _short(server["requests_per_s"]) if server else ""
+
+
+def _short(number: float) -> str:
+    """Two or three digits: as much as these measurements are worth."""
+    return (
+        f"{number:,.0f}" if number >= 100 else f"{number:.2g}" if number < 10 else f"{number:.0f}"
+    )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
