@@ -46,6 +46,9 @@ LONGEST_ROW = 64
 BLOCK_BYTES = PART_BYTES // 2
 """Columns of the samples that share a block: enough to be worth a call, and a share for each thread."""
 
+SHARED_ROWS = 128
+"""Rows of columns from which halves of them are products as good as the whole."""
+
 MOST_VIEWS = 64
 """Shapes whose views of the scratch a thread keeps."""
 
@@ -255,10 +258,11 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
 
 @lru_cache(maxsize=1024)
 def _halves(c: Correlation) -> tuple[tuple[Correlation, slice], ...]:
-    """The correlation cut in two along its channels, so that threads can share one request."""
+    """The correlation cut in two along its channels, if they have rows enough, for threads to share."""
+    parts = 2 if c.channels * c.taps >= SHARED_ROWS else 1
     return tuple(
         (replace(c, channels=hi - lo), slice(lo, hi))
-        for lo, hi in ranges(c.channels, -(-c.channels // 2))
+        for lo, hi in ranges(c.channels, -(-c.channels // parts))
     )
 
 
