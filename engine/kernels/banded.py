@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -72,12 +73,14 @@ def _finite(b: Banding, y: Array) -> bool:
 def _settle(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, first: int) -> None:
     """Write into rows [first, …) of y (1, g, O, P, W) what is not finite in a plain sum."""
     last = first + y.shape[3]
-    for down, across in c.forward_tiles:
+    groups = direct.slices(x.shape[1], c.forward_blocks.groups)
+    for g, (down, across) in product(groups, c.forward_tiles):
         lo, hi = max(first, down[0]), min(last, down[1])
         if lo < hi:
-            plain = np.empty((*y.shape[:3], hi - lo, across[1] - across[0]), y.dtype)
-            direct.forward_block(c, x, w, bias, plain, ((lo, hi), across))
-            target = y[:, :, :, lo - first : hi - first, slice(*across)]
+            target = y[:, g, :, lo - first : hi - first, slice(*across)]
+            plain = np.empty(target.shape, y.dtype)
+            added = None if bias is None else bias[g]
+            direct.forward_block(c, x[:, g], w[g], added, plain, ((lo, hi), across))
             np.copyto(target, plain, where=~np.isfinite(plain))
 
 
@@ -194,6 +197,6 @@ def _products(
         inputs = as_strided(inputs, shape, moves, writeable=False)
         target = y[:, :, :, first : first + count * b.height]
         target = target.reshape(*y.shape[:3], count, b.height, width, copy=False)
-        product = out[: prod(target.shape[1:])].reshape(groups, count, -1, width)
-        ordered = product.reshape(groups, count, c.outputs, b.height, width).swapaxes(1, 2)
-        yield _Product(band[:, None], inputs, product, None if itself else ordered, target)
+        made = out[: prod(target.shape[1:])].reshape(groups, count, -1, width)
+        ordered = made.reshape(groups, count, c.outputs, b.height, width).swapaxes(1, 2)
+        yield _Product(band[:, None], inputs, made, None if itself else ordered, target)
