@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from engine.kernels import banded, banding, direct
-from engine.threads import SCRATCH_BYTES
 from tests.engine.kernels.images import IMAGES, Pair, image, tensors
 
 
@@ -98,11 +97,13 @@ def test_a_bad_number_takes_no_more_memory(size: Pair, kernel: int, groups: int)
     c = image(size, (kernel, kernel), (half, half), itemsize=4, groups=groups)
     x, w, _, y = tensors(c, 1)
     x[0, :, 0, 7, 7] = np.nan
+    # The first time, plans are made as well.
+    banded.forward(c, x, w, None, y)
     tracemalloc.start()
     banded.forward(c, x, w, None, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak <= SCRATCH_BYTES + (2 << 20)
+    assert peak <= 2 << 20
 
 
 def test_a_strip_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
