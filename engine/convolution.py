@@ -26,7 +26,7 @@ from engine.layouts import channels_first, read_layout, read_weight_layout, spli
 from engine.operation import Operation, Tails, require_shape, require_tail
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
 from engine.plans import Plan
-from engine.threads import SCRATCH_BYTES
+from engine.threads import PART_BYTES, SCRATCH_BYTES
 
 Array = NDArray[Any]
 
@@ -175,7 +175,8 @@ class Convolution(Operation):
             geometry=Geometry(correlation, reading.channels_last, reading.order),
             algorithm=algorithm,
             recomputed=config.fused is not None,
-            scratch_bytes=SCRATCH_BYTES + rearranged_bytes(correlation),
+            # Beside the scratch, a block of partial sums or of padding that is no zeros may be copied.
+            scratch_bytes=SCRATCH_BYTES + PART_BYTES + rearranged_bytes(correlation),
         )
 
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
