@@ -133,3 +133,32 @@ def test_error_of_volumes_against_direct(channels: int) -> None:
         return float(np.abs(y - exact).max())
 
     assert error("winograd") <= MARGIN * error("direct")
+
+
+@pytest.mark.parametrize("operation", ["conv", "conv_transpose"])
+@pytest.mark.parametrize("size", [(28, 30), (4, 12, 12)])
+def test_whole_numbers_stay_whole(operation: str, size: tuple[int, ...]) -> None:
+    """A plain sum of small whole numbers makes no error, so eight times as much is none either."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-3, 4, (3, 32, *size)).astype("f4")
+    w = rng.integers(-3, 4, (32, 32, *(3,) * len(size))).astype("f4")
+    x[1] += 0.25
+    config = {"padding": 1}
+    assert engine.plan(operation, config, {"x": x.shape, "weight": w.shape}).plan.algorithm == (
+        "winograd"
+    )
+
+    def both(x: np.ndarray, w: np.ndarray, dy: np.ndarray | None, **more: str) -> list[np.ndarray]:
+        y = engine.forward(operation, {**config, **more}, x=x, weight=w)["y"]
+        given = y.round() if dy is None else dy
+        back = engine.backward(operation, {**config, **more}, x=x, weight=w, dy=given, wants=["dx"])
+        return [y, given, back["dx"]]
+
+    y, dy, dx = both(x, w, None)
+    exact = both(x.astype("f8"), w.astype("f8"), dy.astype("f8"))
+    for n in (0, 2):
+        np.testing.assert_array_equal(y[n], exact[0][n])
+        np.testing.assert_array_equal(dx[n], exact[2][n])
+    # Its neighbours change no bit of the sample between them, which is not whole.
+    assert y[1:2].tobytes() == both(x[1:2], w, dy[1:2])[0].tobytes()
+    assert y[1].tobytes() == both(x, w, dy, algorithm="winograd")[0][1].tobytes()
