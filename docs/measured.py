@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from benchmarks.kernels.tables import grid
+from benchmarks.kernels.targets import geometric_mean
 
 BENCHMARKS = Path(__file__).resolve().parent / "benchmarks"
 
@@ -33,7 +35,7 @@ def kernels() -> str:
         f"{machine['processor']}, {machine['threads']} threads for everybody, NumPy {machine['numpy']}, "
         f"PyTorch {machine['pytorch']}. Under PyTorch and im2col stands how many times as long they take.\n"
     )
-    return "\n".join([text, _table(head, [*means, *body]), ""])
+    return "\n".join([text, grid(head, [*means, *body], markdown=True), ""])
 
 
 def service() -> str:
@@ -52,7 +54,7 @@ def service() -> str:
         for load, servers in found["closed"].items()
         if "ours" in servers
     ]
-    return "\n".join([_table(head, body), ""])
+    return "\n".join([grid(head, body, markdown=True), ""])
 
 
 def _read(name: str) -> Any:
@@ -66,10 +68,7 @@ def _case(row: Row) -> list[str]:
 
 def _mean(rows: Iterable[Row], action: str) -> list[str]:
     some = [row for row in rows if row["action"] == action]
-    means = (
-        math.exp(sum(math.log(_ratio(row, peer)) for row in some) / len(some))
-        for peer in ("pytorch", "naive")
-    )
+    means = (geometric_mean(_ratio(row, peer) for row in some) for peer in ("pytorch", "naive"))
     return ["", *(f"**{_short(mean)}**" for mean in means)]
 
 
@@ -90,8 +89,3 @@ def _short(number: float) -> str:
     return (
         f"{number:,.0f}" if number >= 100 else f"{number:.2g}" if number < 10 else f"{number:.0f}"
     )
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 
 from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
+from engine.kernels.direct import part
 from engine.kernels.patches import within
 from engine.kernels.requests import RequestBlock, request_blocks, sum_samples
-from engine.threads import PART_BYTES, for_each, scratch
+from engine.threads import PART_BYTES, for_each
 
 Array = NDArray[Any]
 
@@ -162,10 +163,10 @@ def views(c: Correlation, samples: int) -> Views:
 def _made(c: Correlation, samples: int) -> Views:
     plan, dtype = flat(c), np.dtype(f"f{c.itemsize}")
     lead, other = (samples, c.groups, c.channels), (samples, c.groups, c.outputs)
-    slab = _part((*lead, *plan.padded), dtype, 1)
+    slab = part(1, (*lead, *plan.padded), dtype)
     planes = slab.reshape(*lead, -1)
-    columns = _part((*lead, *c.kernel, plan.length), dtype, 0)
-    rows = _part((*other, plan.length), dtype, 2)
+    columns = part(0, (*lead, *c.kernel, plan.length), dtype)
+    rows = part(2, (*other, plan.length), dtype)
     steps = [step * c.itemsize for step in plan.steps]
     moves = [a.dilation * step for a, step in zip(c.axes, steps, strict=True)]
     taps = (*slab.strides[:3], *moves, c.itemsize)
@@ -179,12 +180,8 @@ def _made(c: Correlation, samples: int) -> Views:
         columns.reshape(samples, c.groups, c.channels * c.taps, plan.length),
         rows,
         np.ndarray((*other, *c.positions), dtype, rows, 0, outputs),
-        _part((samples, c.groups, c.channels * c.taps, c.outputs), dtype, 1),
+        part(1, (samples, c.groups, c.channels * c.taps, c.outputs), dtype),
     )
-
-
-def _part(shape: tuple[int, ...], dtype: np.dtype[Any], number: int) -> Array:
-    return scratch(prod(shape), dtype, number).reshape(shape)
 
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
@@ -237,22 +234,22 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     """
     dw[...] = 0
 
-    def block(batch: Sequence[RequestBlock], part: Correlation, channels: slice) -> None:
+    def block(batch: Sequence[RequestBlock], own: Correlation, channels: slice) -> None:
         for requests, n, each in batch:
-            v = views(part, n.stop - n.start)
+            v = views(own, n.stop - n.start)
             v.load(x[n, :, channels])
             v.rows.fill(0)
             v.outputs[...] = dy[n]
             # In the other order, BLAS takes up to twice as long.
             np.matmul(v.matrix, v.rows.swapaxes(2, 3), out=v.sums)
             if not np.isfinite(np.add.reduce(v.sums, axis=None)):
-                v.matrix[..., _unused(part)] = 0
+                v.matrix[..., _unused(own)] = 0
                 np.matmul(v.matrix, v.rows.swapaxes(2, 3), out=v.sums)
             target = dw[requests, :, :, channels]
             target += sum_samples(v.sums, each).swapaxes(2, 3).reshape(target.shape)
 
     batches = list(request_blocks(rows, flat(c).samples))
-    cuts = [(batch, part, channels) for batch in batches for part, channels in _halves(c)]
+    cuts = [(batch, own, channels) for batch in batches for own, channels in _halves(c)]
     for_each(block, cuts, c.flops * x.shape[0])
 
 

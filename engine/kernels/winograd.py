@@ -13,7 +13,7 @@ under filters of whole numbers: a plain sum of small ones makes no error, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,15 +41,15 @@ Array = NDArray[Any]
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, 1, O, *P) from x (N, 1, C, *S), w (1, O, C·K) and bias (1, O) or None."""
-    samples: Iterable[int] = range(x.shape[0])
+    samples: Sequence[int] = range(x.shape[0])
     if c.wanted == "auto" and _whole(w[0]):
         plain = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
-        samples = [n for n in samples if not _whole(x[n, 0])]
-        for n in sorted(set(range(x.shape[0])).difference(samples)):
+        whole = [_whole(sample) for sample in x[:, 0]]
+        for n in np.flatnonzero(whole):
             direct.forward(c, x[n : n + 1], plain, bias, y[n : n + 1])
-        if not samples:
-            return
-    _forward(c, x, w, bias, y, samples)
+        samples = [n for n in samples if not whole[n]]
+    if samples:
+        _forward(c, x, w, bias, y, samples)
 
 
 def _whole(a: Array) -> bool:
@@ -58,7 +58,7 @@ def _whole(a: Array) -> bool:
 
 
 def _forward(
-    c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, samples: Iterable[int]
+    c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, samples: Sequence[int]
 ) -> None:
     plan = tiling(c)
     filters = _transformed(plan, w.reshape(c.outputs, c.channels, -1, TAPS * TAPS))

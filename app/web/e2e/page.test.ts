@@ -70,7 +70,7 @@ describe("files", () => {
   });
 
   it("work under another root path", async () => {
-    const { server, url } = await under("/deep/root/");
+    const { server, url } = await under("/deep/base/");
     const { page, done } = await open(browser, "", { base: url });
     expect(await page.locator(".total").getAttribute("data-agrees")).toBe("true");
     await done();

@@ -74,9 +74,9 @@ describe("client", () => {
         "server-timing": "decode;dur=0.25, compute;dur=3",
       },
     }, seen);
-    const client = new Client("http://host/root", { fetch, key: "k" });
+    const client = new Client("http://host/base", { fetch, key: "k" });
     const answer = await client.forward("conv", { config: { stride: 1 }, tensors: { x } }, { deadlineMs: 9.5 });
-    expect(seen[0].url).toBe("http://host/root/v1/conv/forward");
+    expect(seen[0].url).toBe("http://host/base/v1/conv/forward");
     expect(seen[0].init.headers).toEqual({
       accept: "application/vnd.msgpack", "content-type": "application/vnd.msgpack",
       authorization: "Bearer k", "x-deadline-ms": "10",

@@ -12,6 +12,7 @@ from engine.geometry import Axis, strided_out
 from engine.kernels import direct, flat
 from engine.kernels.correlation import Correlation
 from engine.threads import PART_BYTES
+from tests.engine.kernels.images import tensors
 
 LAYERS = [
     # sizes, kernel, dilation, (low, high), groups, channels, outputs
@@ -30,17 +31,6 @@ def layer(case: tuple[object, ...], itemsize: int = 8) -> Correlation:
         for n, k in zip(sizes, kernel, strict=True)
     )
     return Correlation(axes, groups, channels, outputs, "zeros", itemsize)
-
-
-def tensors(c: Correlation, samples: int = 5) -> tuple[np.ndarray, ...]:
-    rng = np.random.default_rng(0)
-    shapes = (
-        (samples, c.groups, c.channels, *(a.size for a in c.axes)),
-        (c.groups, c.outputs, c.channels * c.taps),
-        (c.groups, c.outputs),
-        (samples, c.groups, c.outputs, *c.positions),
-    )
-    return tuple(rng.standard_normal(shape).astype(f"f{c.itemsize}") for shape in shapes)
 
 
 def both(run: Callable[[object, np.ndarray], None], shape: tuple[int, ...]) -> np.ndarray:
@@ -64,7 +54,7 @@ def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):  #
 def test_values(case: tuple[object, ...]) -> None:
     c = layer(case)
     assert flat.suits(c)
-    x, w, bias, dy = tensors(c)
+    x, w, bias, dy = tensors(c, 5)
     for offset in (bias, None):
         y = both(lambda kernel, out, b=offset: kernel.forward(c, x, w, b, out), dy.shape)
         np.testing.assert_allclose(y[0], y[1], rtol=1e-12, atol=1e-12)
@@ -82,7 +72,7 @@ def test_bad_numbers_reach_what_reads_them_and_nothing_else(
     case: tuple[object, ...], bad: float
 ) -> None:
     c = layer(case)
-    x, w, _, dy = tensors(c)
+    x, w, _, dy = tensors(c, 5)
     rows = (1,) * len(x)
     for place in ((2, 0, 0, *(0,) * len(c.axes)), (2, 0, 0, *(-1,) * len(c.axes))):
         spoilt_x, spoilt_dy, spoilt_w = x.copy(), dy.copy(), w.copy()
@@ -102,7 +92,7 @@ def test_bad_numbers_reach_what_reads_them_and_nothing_else(
 
 def test_bad_numbers_of_one_sample_change_no_bit_of_another() -> None:
     c = layer(LAYERS[1], itemsize=4)
-    x, w, _, dy = tensors(c)
+    x, w, _, dy = tensors(c, 5)
     clean = np.arange(len(x)) != 2
     rows, shape = (1,) * len(x), (len(x), c.groups, c.outputs, c.channels, *c.kernel)
 
