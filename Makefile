@@ -31,7 +31,7 @@ process.exit(require("node:fs").existsSync(chromium.executablePath()) ? 0 : 1);
 endef
 export PLAYWRIGHT_HAS_BROWSER
 
-.PHONY: help serve page no-page test check test-page test-python format docs lock bench bench-service soak chaos fuzz example-photo example-digits clean
+.PHONY: help serve page no-page test check test-page test-python format docs lock bench bench-service bench-page soak chaos fuzz example-photo example-digits clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -91,6 +91,9 @@ bench: $(BENCHMARK) ## the kernels against PyTorch, naive NumPy and this machine
 
 bench-service: $(DEVELOPMENT) ## the service under load, against an echo and the simplest server (ARGS=--short)
 	$(BIN)/python -m benchmarks.service $(ARGS)
+
+bench-page: $(DEVELOPMENT) $(PAGE) ## how long the page takes for a change and for a move of the pointer, in Chromium (ROUNDS=...)
+	cd $(WEB) && CHROMIUM="$(CHROMIUM)" ROUNDS=$(or $(ROUNDS),8) npm run --silent bench
 
 soak: $(DEVELOPMENT) ## mixed traffic with faults for ten minutes; fails if anything grows (ARGS="--minutes 60")
 	$(BIN)/python -m benchmarks.soak $(ARGS)

@@ -65,6 +65,9 @@ export interface Layer {
   [key: string]: string | number | object | undefined;
 }
 
+/** The layer that the page's speed is told of: 8 channels of 32×32. */
+export const LARGE: Layer = { op: "conv", c: 8, o: 8, size: "32.32", config: { padding: 1 }, x: "random.1", weight: "random.2", dy: "random.3" };
+
 /** A link's hash from its parts. */
 export function link(parts: Layer): string {
   const out = new URLSearchParams({ v: "1" });
