@@ -1,7 +1,7 @@
 """An HTTP connection within limits: uvicorn's own, with bounds on what a client may make it hold.
 
-uvicorn's parser takes headers of any size and waits for a request for ever; both are bounded here,
-by size as the bytes come in and by time through `expire`, which the server calls about once a second.
+Its parser takes headers of any size and waits for ever; both are bounded here, by size as the bytes
+come in and by time through `expire`, which the server calls about once a second.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from httptools import HttpRequestParser
+from httptools import HttpParserError, HttpRequestParser
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -25,6 +25,7 @@ from app.errors import (
     ServiceError,
     TooManyConnections,
 )
+from app.framing import feed, is_framed, is_upgrade
 from app.gate import HEAD_BYTES, Gate, Refusal
 from app.incoming import SINK_BYTES, Incoming
 from app.problems import problem
@@ -64,6 +65,7 @@ class Connection(HttpToolsProtocol):
         self._taken = 0.0  # when it last took some
         self._number = next(_numbers)
         self._begun = False  # a request has begun and is not whole
+        self.declining = False  # its head is told again, without its wish for another protocol
         self._first = b""  # what the request that is coming in began with
         self._turned_away = False  # it has its answer already
         self._leaving: asyncio.TimerHandle | None = None  # set once a refusal has been sent
@@ -96,9 +98,13 @@ class Connection(HttpToolsProtocol):
                 self._turn_away(refusal)
                 return
         self._silent += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            feed(self, data)
+        except HttpParserError:
+            self._refuse(self._refusal or MalformedRequest())
         if self._silent > self.settings.max_header_bytes and not self.transport.is_closing():
-            self._refuse(self._too_large())
+            self._refuse(HeadersTooLarge(self.settings.max_header_bytes))
         if self._coming is None and self._leaving is None and not self._answering():
             # These bytes were no request, but the rest of one that has its answer, or empty lines.
             self._await_next()
@@ -106,7 +112,8 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
-        self._expect("headers")
+        if not self.declining:
+            self._expect("headers")
         self._head = 0
         self._begun = True
         ours = {
@@ -133,6 +140,12 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The body follows."""
         self._silent = 0
+        if not is_framed(self.headers):
+            self._refusal = MalformedRequest("No transfer coding but chunked is read here.")
+            raise self._refusal
+        self.declining = is_upgrade(self.parser)
+        if self.declining:
+            return
         self._coming = "body"
         self._left = next((int(v) for name, v in self.headers if name == b"content-length"), 0)
         super().on_headers_complete()
@@ -145,6 +158,8 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The request is whole."""
+        if self.declining:
+            return
         self._silent = 0
         self._coming = None
         self._begun = False
@@ -177,10 +192,6 @@ class Connection(HttpToolsProtocol):
             return
         self.parser = HttpRequestParser(self)
         self.on_message_complete()
-
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are not ours
-        """Refuse what is not HTTP, or what `_count` stopped."""
-        self._refuse(self._refusal or MalformedRequest())
 
     @property
     def _between(self) -> bool:
@@ -244,13 +255,9 @@ class Connection(HttpToolsProtocol):
         self._silent = 0
         self._head += size
         if self._head > self.settings.max_header_bytes:
-            self._refusal = self._too_large()
+            self._refusal = HeadersTooLarge(self.settings.max_header_bytes)
             # The parser takes no other refusal than an exception in its callback.
             raise self._refusal
-
-    def _too_large(self) -> ServiceError:
-        limit = self.settings.max_header_bytes
-        return HeadersTooLarge(f"The request line and headers exceed max_header_bytes, {limit}.")
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer for a request that never comes to its end, and hang up."""

@@ -87,6 +87,9 @@ class HeadersTooLarge(ServiceError):
 
     summary = "The request line and headers are larger than this service accepts."
 
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The request line and headers exceed max_header_bytes, {limit}.")
+
 
 class Unauthorized(ServiceError):
     """A key is required and was not given."""

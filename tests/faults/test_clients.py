@@ -238,6 +238,62 @@ def test_pipelined_requests_are_answered_in_order(impatient: Service) -> None:
     assert {reply.status for reply in replies[1::2]} == {404}
 
 
+# What Java's own client, and curl when told so, say with every request.
+WISHES = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABk"}
+
+
+@pytest.mark.parametrize("upgrade", ["h2c", "websocket"])
+@pytest.mark.parametrize("framing", ["length", "chunks"])
+@pytest.mark.parametrize("cut", [None, -20, 0, 1], ids=["at once", "in the head", "head", "body"])
+def test_a_wish_for_another_protocol_is_declined(
+    impatient: Service, upgrade: str, framing: str, cut: int | None
+) -> None:
+    hidden = request("/hidden", method="GET")
+    head = request(GIVEN.path, headers=GIVEN.headers | WISHES | {"Upgrade": upgrade})
+    if framing == "length":
+        head = head.replace(b"Content-Length: 0", b"Content-Length: %d" % len(GIVEN.body))
+        body, nonsense = GIVEN.body, hidden.ljust(len(GIVEN.body))
+    else:
+        head = head.replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+        body, nonsense = (
+            b"%x\r\n%b\r\n0\r\n\r\n" % (len(each), each) for each in (GIVEN.body, hidden)
+        )
+
+    async def scenario() -> tuple[Reply, Reply, Reply]:
+        async with wire(impatient.port) as connection:
+            replies = []
+            for whole in (head + body, head + nonsense):
+                at = len(whole) if cut is None else len(head) + cut
+                await connection.say(whole[:at])
+                await asyncio.sleep(0.05)
+                await connection.say(whole[at:])
+                replies.append(await connection.reply())
+            right, refused = replies
+            return right, refused, await connection.ask(GIVEN.path, GIVEN.body, GIVEN.headers)
+
+    right, refused, again = asyncio.run(scenario())
+    assert GIVEN.fits(right)
+    assert (refused.status, refused.slug) == (400, "malformed-body"), (
+        "a body was taken for a request"
+    )
+    assert GIVEN.fits(again)
+
+
+def test_many_wishes_for_another_protocol_are_declined_in_order(impatient: Service) -> None:
+    given = recorded(("msgpack",))[:20]
+    whole = b"".join(request(each.path, each.body, each.headers | WISHES) for each in given)
+
+    async def scenario() -> list[Reply]:
+        async with wire(impatient.port) as connection:
+            sending = asyncio.create_task(connection.say(whole))
+            replies = [await connection.reply() for _ in given]
+            await sending
+            return replies
+
+    replies = asyncio.run(scenario())
+    assert all(each.fits(reply) for each, reply in zip(given, replies, strict=True))
+
+
 def test_requests_of_one_id_are_two_requests(impatient: Service) -> None:
     given = recorded(("msgpack",))[:16]
 

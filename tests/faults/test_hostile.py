@@ -50,8 +50,9 @@ def _say(service: Service, data: bytes) -> tuple[int, bytes, bytes]:
                 await raw.say(data)
             return await asyncio.wait_for(raw.ended(), PATIENCE_S)
 
-    head, _, body = asyncio.run(talk()).partition(b"\r\n\r\n")
-    assert head.count(b"HTTP/1.1 ") <= 1
+    said = asyncio.run(talk())
+    assert said.count(b"HTTP/1.1 ") <= 1, "more than one answer"
+    head, _, body = said.partition(b"\r\n\r\n")
     return int(head[9:12] or 0), head, body
 
 
