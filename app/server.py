@@ -20,6 +20,7 @@ from fastapi import FastAPI
 
 from app import logs
 from app.connection import Connection, bounded
+from app.files import with_files
 from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.settings import Settings
@@ -177,6 +178,7 @@ def serve(settings: Settings) -> int:
     listener = listen(settings)
     keep_freed_memory()
     handler = logs.configure(settings.log_level, settings.log_format)
+    settings = with_files(settings)
     app = create_app(settings, lambda: handler.dropped)
     server = Server(app, settings, listener)
     try:

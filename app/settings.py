@@ -122,7 +122,12 @@ class Settings:
         unit="bytes",
         limit=True,
     )
-    max_connections: int = _row(1000, "Connections held at once.", low=1, limit=True)
+    max_connections: int = _row(
+        1000,
+        "Connections held at once; fewer where the system allows too few open files.",
+        low=1,
+        limit=True,
+    )
     max_tensor_rank: int = _row(8, "Most axes of a tensor.", low=1, high=32, limit=True)
     max_output_bytes: int = _row(
         512 * MiB, "Largest output of one request, from its plan.", unit="bytes", limit=True

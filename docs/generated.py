@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import engine
-from app.problems import INTERNAL, KINDS
+from app.problems import KINDS
 from app.settings import table as settings_table
 from docs import measured
 
@@ -96,7 +96,7 @@ def _problems() -> str:
     lines = ["| status | type | title |", "| --- | --- | --- |"]
     lines += [
         f"| {kind.status} | `/problems/{kind.slug}` | {kind.title} |"
-        for kind in sorted((*KINDS, INTERNAL), key=lambda kind: kind.status)
+        for kind in sorted(KINDS, key=lambda kind: kind.status)
     ]
     return "\n".join(lines) + "\n"
 

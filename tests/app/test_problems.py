@@ -66,6 +66,8 @@ def body_of(error: BaseException) -> dict[str, Any]:
 def made(kind: type[BaseException]) -> BaseException:
     if kind is service.MethodNotAllowed:
         return service.MethodNotAllowed(["POST"])
+    if kind is service.HeadersTooLarge:
+        return service.HeadersTooLarge(65536)
     if issubclass(kind, engine.EngineError):
         return kind(Issue(("x",), "is wrong", "right", "wrong"))
     return kind()

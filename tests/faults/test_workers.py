@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +18,7 @@ import pytest
 from benchmarks.load.servers import ROOT
 from benchmarks.stress.client import Reply, ask, wire
 from benchmarks.stress.crowd import Account, Crowd
-from benchmarks.stress.service import Service, alive, kill, starve, until
+from benchmarks.stress.service import Service, alive, kill, running, starve, until
 from benchmarks.stress.traffic import large, recorded
 
 CLIENTS = 24
@@ -107,6 +110,28 @@ def test_within_two_seconds_it_is_as_before_when_all_workers_were(
     assert after.mappings <= before.mappings
     if how != "starved":  # which harms only one that needs memory
         assert not any(alive(pid) for pid in workers)
+
+
+def test_a_crowd_of_connections_leaves_room_for_new_workers(recovery: float) -> None:
+    """Where a process has few files by itself, as on most systems."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = 128
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    try:
+        with running("--workers", "1", max_connections=str(few)) as service:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            workers = service.workers
+            with contextlib.ExitStack() as crowd:
+                for _ in range(few - 2):
+                    address = ("127.0.0.1", service.port)
+                    crowd.enter_context(socket.create_connection(address, timeout=5))
+                first_right_answer(service)
+                for pid in workers:
+                    kill(pid)
+                assert first_right_answer(service) < recovery
+                until(lambda: len(service.workers) == len(workers), recovery)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_long_work_survives_a_death_and_is_answered_once(service: Service) -> None:

@@ -1,0 +1,48 @@
+"""Open files: enough for every connection that is let in, and for workers to be started beside them.
+
+Many systems let a process have 1024 by itself and more if it asks. Without that, a crowd of idle
+connections would keep a worker that died from being replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+from dataclasses import replace
+
+from app.connection import LEAVING_CONNECTIONS
+from app.settings import Settings
+
+FILES_OF_SERVER = 64
+"""The server's own: sockets it listens on, its loop's, its log, and what the interpreter opens."""
+
+FILES_OF_WORKER = 8
+"""A worker's arenas and socket, and while it is started, those that it inherits."""
+
+log = logging.getLogger(__name__)
+
+
+def files_besides(settings: Settings) -> int:
+    """Files that are needed besides those of the connections within the limit."""
+    workers = settings.workers + 1  # and the express worker
+    return FILES_OF_SERVER + FILES_OF_WORKER * workers + LEAVING_CONNECTIONS
+
+
+def with_files(settings: Settings) -> Settings:
+    """Raise this process's limit on open files as far as needed.
+
+    Returns:
+        The settings, with fewer connections where the limit cannot be raised so far.
+    """
+    besides = files_besides(settings)
+    needed = settings.max_connections + besides
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return settings
+    connections = max(1, soft - besides)
+    fields = {"files": soft, "max_connections": connections}
+    log.warning("fewer connections than were set, for want of files", extra={"fields": fields})
+    return replace(settings, max_connections=connections)
