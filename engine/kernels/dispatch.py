@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels import banded, banding, direct, flat, pixels, planes, tiling, winograd
+from engine.kernels import banded, banding, direct, flat, pixels, planes, shifts, tiling, winograd
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import within
 
@@ -90,7 +90,7 @@ def correlate_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], d
 
     `rows` says how many consecutive samples belong to each request.
     """
-    for kernel in (pixels, planes, flat):
+    for kernel in (pixels, planes, flat, shifts):
         if kernel.suits(c):
             kernel.backward_weight(c, x, dy, rows, dw)
             return

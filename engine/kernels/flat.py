@@ -30,7 +30,7 @@ from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import part
 from engine.kernels.patches import within
-from engine.kernels.requests import RequestBlock, request_blocks, sum_samples
+from engine.kernels.requests import SHARES, RequestBlock, in_shares, request_blocks, sum_samples
 from engine.threads import PART_BYTES, for_each
 
 Array = NDArray[Any]
@@ -232,10 +232,19 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
 
     `rows` says how many consecutive samples belong to each request.
     """
-    dw[...] = 0
+    halves = _halves(c)
+    batches = [
+        in_shares(batch, SHARES // len(halves)) for batch in request_blocks(rows, flat(c).most)
+    ]
+    # A request of several blocks sums each share of them in a place of its own.
+    places = max(map(len, batches), default=1)
+    sums = dw[:, None] if places == 1 else np.empty((len(rows), places, *dw.shape[1:]), dw.dtype)
+    sums[...] = 0
 
-    def block(batch: Sequence[RequestBlock], own: Correlation, channels: slice) -> None:
-        for requests, n, each in batch:
+    def block(
+        blocks: Sequence[RequestBlock], place: int, own: Correlation, channels: slice
+    ) -> None:
+        for requests, n, each in blocks:
             v = views(own, n.stop - n.start)
             v.load(x[n, :, channels])
             v.rows.fill(0)
@@ -245,12 +254,18 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
             if not np.isfinite(np.add.reduce(v.sums, axis=None)):
                 v.matrix[..., _unused(own)] = 0
                 np.matmul(v.matrix, v.rows.swapaxes(2, 3), out=v.sums)
-            target = dw[requests, :, :, channels]
+            target = sums[requests, place, :, :, channels]
             target += sum_samples(v.sums, each).swapaxes(2, 3).reshape(target.shape)
 
-    batches = list(request_blocks(rows, flat(c).samples))
-    cuts = [(batch, own, channels) for batch in batches for own, channels in _halves(c)]
+    cuts = [
+        (blocks, place, own, channels)
+        for shares in batches
+        for place, blocks in enumerate(shares)
+        for own, channels in halves
+    ]
     for_each(block, cuts, c.flops * x.shape[0])
+    if places > 1:
+        np.add.reduce(sums, axis=1, out=dw)
 
 
 @lru_cache(maxsize=1024)

@@ -7,12 +7,18 @@ from its own first sample, so its sum has one order whoever else is in the batch
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.geometry import ranges
+
 Array = NDArray[Any]
+Piece = TypeVar("Piece")
+
+SHARES = 4
+"""Parts into which the sums of a request are cut, for threads to share."""
 
 RequestBlock = tuple[slice, slice, int]
 """Requests, their samples in this block, and how many samples each of them has in it."""
@@ -43,6 +49,12 @@ def request_blocks(rows: Sequence[int], samples: int) -> Iterator[list[RequestBl
         if each:
             yield [(slice(request, last), slice(start, end), each)]
         request, start = last, end
+
+
+def in_shares(pieces: Sequence[Piece], shares: int) -> list[Sequence[Piece]]:
+    """Cut a request's pieces, in their order, into at most `shares` parts about alike."""
+    each = max(1, -(-len(pieces) // shares))
+    return [pieces[lo:hi] for lo, hi in ranges(len(pieces), each)]
 
 
 def sum_samples(values: Array, each: int) -> Array:

@@ -11,7 +11,6 @@ import pytest
 from engine.geometry import Axis, strided_out
 from engine.kernels import direct, flat
 from engine.kernels.correlation import Correlation
-from engine.threads import PART_BYTES
 from tests.engine.kernels.images import tensors
 
 LAYERS = [
@@ -41,12 +40,11 @@ def both(run: Callable[[object, np.ndarray], None], shape: tuple[int, ...]) -> n
     return out
 
 
-@pytest.fixture(params=[PART_BYTES // 2, 1], ids=["several samples a block", "one sample a block"])
-def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(flat, "BLOCK_BYTES", request.param)
-    flat.flat.cache_clear()
-    yield
-    flat.flat.cache_clear()
+@pytest.fixture(params=["several samples a block", "one sample a block"])
+def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "one sample a block":
+        planned = flat.flat
+        monkeypatch.setattr(flat, "flat", lambda c: replace(planned(c), samples=1, most=1))
 
 
 @pytest.mark.usefixtures("_blocks")

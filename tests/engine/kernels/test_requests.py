@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.kernels.requests import request_blocks, sum_by_request, sum_samples
+from engine.kernels.requests import in_shares, request_blocks, sum_by_request, sum_samples
 
 ROWS = st.lists(st.integers(0, 9), min_size=1, max_size=12)
 
@@ -57,6 +57,14 @@ def test_sums_have_the_same_bits_alone_and_in_a_batch(rows: list[int], width: in
             alone[0], values[start : start + count].sum(0, np.float64), rtol=1e-5, atol=1e-6
         )
         start += count
+
+
+@given(st.lists(st.integers(), max_size=20), st.integers(1, 6))
+def test_shares_are_the_pieces_in_their_order(pieces: list[int], shares: int) -> None:
+    cut = in_shares(pieces, shares)
+    assert [piece for share in cut for piece in share] == pieces
+    assert len(cut) <= shares
+    assert max(map(len, cut), default=0) <= -(-len(pieces) // shares)
 
 
 def test_one_sample_is_no_copy() -> None:

@@ -1,0 +1,126 @@
+"""Taps of the first axis as shifts, against gathered patches: values, seams, shares and what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.geometry import Axis, strided_out
+from engine.kernels import direct, shifts
+from engine.kernels.correlation import Correlation
+from tests.engine.kernels.images import tensors
+
+LAYERS = [
+    # sizes, kernel, strides, dilations, (low, high), groups, channels, outputs
+    ((90,), (9,), (1,), (1,), (4, 4), 1, 3, 5),
+    ((41,), (4,), (3,), (2,), (0, 2), 2, 2, 3),
+    ((23, 17), (5, 5), (2, 2), (1, 1), (3, 3), 1, 2, 16),
+    ((12, 13), (3, 3), (1, 1), (1, 1), (1, 1), 8, 4, 4),
+    ((14, 9), (3, 2), (2, 1), (3, 2), (2, 0), 3, 2, 17),
+    ((8, 7, 9), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1), 1, 2, 16),
+    ((9, 5, 6), (2, 1, 3), (2, 1, 2), (1, 1, 1), (0, 1), 2, 1, 2),
+    ((6, 8), (3, 3), (1, 1), (1, 1), (-1, 2), 1, 2, 2),
+]
+
+
+def layer(case: tuple[object, ...], itemsize: int = 8) -> Correlation:
+    sizes, kernel, strides, dilations, (low, high), groups, channels, outputs = case  # type: ignore[misc]
+    axes = tuple(
+        Axis(n, k, s, d, low, high, strided_out(n, d * (k - 1) + 1, s, low, high))
+        for n, k, s, d in zip(sizes, kernel, strides, dilations, strict=True)
+    )
+    return Correlation(axes, groups, channels, outputs, "zeros", itemsize)
+
+
+@pytest.fixture(params=["whole", "cut"])
+def _seams(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """With "cut", tiles of a few rows and products of a few positions, of which some are left over."""
+    if request.param == "cut":
+        monkeypatch.setattr(shifts, "PART_BYTES", 1 << 15)
+        monkeypatch.setattr(shifts, "UNPACKED", 1 << 11)
+        monkeypatch.setattr(shifts, "LEAST_ROWS", 1)
+    shifts.plan.cache_clear()
+    yield
+    shifts.plan.cache_clear()
+
+
+@pytest.mark.usefixtures("_seams")
+@pytest.mark.parametrize("bad", [None, np.nan, np.inf])
+@pytest.mark.parametrize("case", LAYERS)
+def test_values(case: tuple[object, ...], bad: float | None) -> None:
+    c = layer(case)
+    assert shifts.suits(c)
+    x, _, _, dy = tensors(c, 6)
+    if bad is not None:
+        x[(1, 0, 0, *(-1,) * len(c.axes))] = dy[(4, 0, 0, *(0,) * len(c.axes))] = bad
+    rows = (2, 0, 1, 3)
+    got, want = np.full((2, 4, c.groups, c.outputs, c.channels, *c.kernel), np.nan)
+    with np.errstate(invalid="ignore"):
+        shifts.backward_weight(c, x, dy, rows, got)
+        direct.backward_weight(c, x, dy, rows, want)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.usefixtures("_seams")
+def test_channels_last() -> None:
+    c = layer(LAYERS[2])
+    x, _, _, dy = (a if a.ndim < 5 else np.moveaxis(a, (1, 2), (-2, -1)) for a in tensors(c, 2))
+    x, dy = (np.moveaxis(np.ascontiguousarray(a), (-2, -1), (1, 2)) for a in (x, dy))
+    got, want = np.empty((2, 1, c.groups, c.outputs, c.channels, *c.kernel))
+    shifts.backward_weight(c, x, dy, (2,), got)
+    direct.backward_weight(c, x, dy, (2,), want)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.usefixtures("_seams")
+def test_the_same_bits_whoever_comes_along() -> None:
+    c = layer(LAYERS[2], itemsize=4)
+    x, _, _, dy = tensors(c, 7)
+    together = np.empty((2, c.groups, c.outputs, c.channels, *c.kernel), np.float32)
+    shifts.backward_weight(c, x, dy, (2, 5), together)
+    alone = np.empty_like(together[:1])
+    shifts.backward_weight(c, x[2:], dy[2:], (5,), alone)
+    assert alone.tobytes() == together[1:].tobytes()
+
+
+def test_scratch_holds_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No part of the scratch is asked for more than it has."""
+    asked: list[int] = []
+    real = direct.part
+
+    def part(number: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:  # type: ignore[type-arg]
+        asked.append(int(np.prod(shape)) * dtype.itemsize)
+        return real(number, shape, dtype)
+
+    monkeypatch.setattr(direct, "part", part)
+    for sizes, outputs in (((16, 56, 56), 32), ((224, 224), 64), ((100_000,), 64)):
+        case = sizes, (3,) * len(sizes), (1,) * len(sizes), (1,) * len(sizes), (1, 1), 1, 8, outputs
+        c = layer(case, itemsize=4)
+        x, _, _, dy = tensors(c, 1)
+        shifts.backward_weight(c, x, dy, (1,), np.empty((1, 1, outputs, 8, *c.kernel), np.float32))
+    assert max(asked) <= shifts.PART_BYTES
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": "reflect"},
+        {"outputs": 1024},
+        {"axes": (Axis(9, 1, 1, 1, 0, 0, 9),) * 2},
+        {"axes": (Axis(9, 3, 4, 1, 0, 0, 2),) * 2},
+        {"axes": (Axis(99, 3, 1, 1, 0, 0, 97), Axis(10**6, 90, 1, 1, 0, 0, 10**6 - 89))},
+    ],
+    ids=["padding", "large products", "one tap", "stride", "scratch"],
+)
+def test_others_are_left_to_others(
+    change: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shifts, "PART_BYTES", 1 << 14)
+    shifts.plan.cache_clear()
+    c = layer(LAYERS[3])
+    assert shifts.suits(c)
+    assert not shifts.suits(replace(c, **change))  # type: ignore[arg-type]
+    shifts.plan.cache_clear()
