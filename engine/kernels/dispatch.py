@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels import banded, banding, direct, flat, pixels, planes, shifts, tiling, winograd
+from engine.kernels import (
+    banded,
+    banding,
+    direct,
+    filtering,
+    flat,
+    pixels,
+    planes,
+    shifts,
+    tiling,
+    winograd,
+)
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import within
 
@@ -58,7 +69,10 @@ def rearranged_bytes(c: Correlation) -> int:
     adjoint = adjoint_algorithm(c) == "winograd"
     if pixels.suits(c):
         return weights * (1 + pixels.SHARES)
-    return weights + (tiling.filter_bytes(c) if adjoint or algorithm(c) == "winograd" else 0)
+    if not adjoint and algorithm(c) != "winograd":
+        return weights
+    shares = filtering.share_bytes(c) if _by_tiles(c) else 0
+    return weights + tiling.filter_bytes(c) + shares
 
 
 def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
@@ -90,6 +104,19 @@ def correlate_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], d
 
     `rows` says how many consecutive samples belong to each request.
     """
+    if _by_tiles(c):
+        filtering.backward_weight(c, x, dy, rows, dw, _sum_weight)
+    else:
+        _sum_weight(c, x, dy, rows, dw)
+
+
+def _by_tiles(c: Correlation) -> bool:
+    """True where the gradient of the weight is done as `winograd` does the forward map."""
+    return _kernel(c) == "winograd" and len(c.axes) == 2
+
+
+def _sum_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
+    """`correlate_weight` as a plain sum."""
     for kernel in (pixels, planes, flat, shifts):
         if kernel.suits(c):
             kernel.backward_weight(c, x, dy, rows, dw)

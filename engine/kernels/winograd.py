@@ -42,9 +42,9 @@ Array = NDArray[Any]
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, 1, O, *P) from x (N, 1, C, *S), w (1, O, C·K) and bias (1, O) or None."""
     samples: Sequence[int] = range(x.shape[0])
-    if c.wanted == "auto" and _whole(w[0]):
+    if c.wanted == "auto" and is_whole(w[0]):
         plain = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
-        whole = [_whole(sample) for sample in x[:, 0]]
+        whole = [is_whole(sample) for sample in x[:, 0]]
         for n in np.flatnonzero(whole):
             direct.forward(c, x[n : n + 1], plain, bias, y[n : n + 1])
         samples = [n for n in samples if not whole[n]]
@@ -52,7 +52,7 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         _forward(c, x, w, bias, y, samples)
 
 
-def _whole(a: Array) -> bool:
+def is_whole(a: Array) -> bool:
     """True if every number is whole; most often the first few tell that one is not."""
     return all(bool((np.rint(part) == part).all()) for part in (a[:1, ..., :8], a))
 
