@@ -43,6 +43,16 @@ describe("Verify", () => {
     await done();
   });
 
+  it("does not hold tied maxima, each of which gets the whole gradient, to the adjoint law", async () => {
+    const { page, done } = await open(browser, link({ op: "max_pool", view: "verify", x: "zeros.1", config: { kernel: 2, ties: "all" } }));
+    await verified(page);
+    const all = await checks(page);
+    expect(all.filter(({ passed }) => passed === "false")).toEqual([]);
+    expect(all.filter(({ check }) => check!.startsWith("adjoint")).map(({ passed }) => passed)).toEqual(["null", "null"]);
+    expect(await page.locator('[data-check="adjoint-x-float64"]').textContent()).toContain("Some maxima tie");
+    await done();
+  });
+
   it("turns red for a wrong gradient, and names the worst coordinate", async () => {
     const { page, done } = await open(browser, link({ op: "conv", view: "trace" }));
     await page.route("**/v1/conv/backward", async (route) => {

@@ -87,6 +87,16 @@ describe("convolution and its transpose", () => {
     }
   });
 
+  it("lists whole products under a mean over samples, and divides their sum", () => {
+    const shapes = { x: [2, 1, 1], weight: [1, 1, 1], y: [2, 1, 1] };
+    const given = { x: Float64Array.of(3, 5), weight: Float64Array.of(1), bias: Float64Array.of(0), dy: Float64Array.of(2, 4) };
+    const layer = buildLayer("conv", { grad_reduction: "mean" }, { shapes, padding: [[0, 0]] }, given);
+    const of = layer.explain("dweight", 0);
+    expect(of.terms.map(({ parts, value }) => [parts.length, value])).toEqual([[2, 6], [2, 20]]);
+    expect(of).toMatchObject({ total: 26, after: [{ label: "÷ 2 samples", value: 13 }], value: 13, scale: 13 });
+    expect(layer.explain("dbias", 0)).toMatchObject({ total: 6, value: 3 });
+  });
+
   it("splits into sweep steps that add up", () => {
     const one = randomConvolution(3, "conv");
     const layer = buildLayer("conv", one.config, one, one.given);
@@ -171,6 +181,15 @@ describe("pools", () => {
         termsAgree(layer, role, expected[role]);
       }
     }
+  });
+
+  it("average: a window that covers only padding, which does not count, is 0 like the service's", () => {
+    const shapes = { x: [1, 1, 2], y: [1, 1, 4] };
+    const given = { x: Float64Array.of(3, 5), dy: Float64Array.of(1, 1, 1, 1) };
+    const layer = buildLayer("avg_pool", { kernel: 1, count_include_pad: false }, { shapes, padding: [[1, 1]] }, given);
+    expect([...layer.compute("y")]).toEqual([0, 3, 5, 0]);
+    expect([...layer.compute("dx")]).toEqual([1, 1]);
+    expect(layer.explain("y", 0)).toMatchObject({ value: 0, padding: 1, terms: [] });
   });
 
   it("max: a peak under overlapping windows collects each gradient; ties go to the first", () => {

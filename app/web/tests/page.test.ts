@@ -8,6 +8,10 @@ import { coverage, evenness, plane } from "../src/views/checkerboard/coverage";
 import { hex, takeApart } from "../src/views/request/bytes";
 import { float, list, python } from "../src/views/request/literal";
 import { sizes } from "../src/views/trace/sizing";
+import { sentence } from "../src/views/trace/words";
+import { buildLayer } from "../src/math/build";
+import type { Role } from "../src/math/layer";
+import type { Served } from "../src/state/served";
 import { sample } from "../src/views/verify/differences";
 import { filterValues, FILTERS, FIRST_IMAGE, readImage, writeImage } from "../src/views/image/settings";
 
@@ -52,6 +56,32 @@ describe("colours", () => {
 it("operations stand in sentences with their article", () => {
   const phrases = ["conv", "avg_pool", "lp_pool", "adaptive_max_pool"].map(inWords).map((words) => `${article(words)} ${words}`);
   expect(phrases).toEqual(["a convolution", "an average pool", "an Lp pool", "an adaptive max pool"]);
+});
+
+describe("sentences", () => {
+  const of = (op: string, config: object, role: Role, index: number, padding = 0) => {
+    const out = (4 + 2 * padding - 3) + 1;
+    const shapes = { x: [1, 1, 4], y: [1, 1, out] };
+    const given = { x: Float64Array.of(1, 2, 3, 4), dy: new Float64Array(out).fill(1) };
+    const layer = buildLayer(op, { kernel: 3, stride: 1, ...config }, { shapes, padding: [[padding, padding]] }, given);
+    return sentence({ spec: { op, config } } as unknown as Served, layer.explain(role, index));
+  };
+
+  it("count as people do", () => {
+    expect(of("max_pool", {}, "dx", 0)).toBe("1 window covers this input; it is the maximum of none, so nothing comes back to it.");
+    expect(of("max_pool", {}, "dx", 3)).toBe("1 window covers this input; it is the maximum of 1, and gets its gradient.");
+    expect(of("max_pool", {}, "dx", 2)).toBe("2 windows cover this input; it is the maximum of 1, and gets its gradient.");
+    expect(of("avg_pool", {}, "dx", 0)).toBe("1 window covers this input. It sends back its gradient divided by its count.");
+    expect(of("lp_pool", { p: 3 }, "dx", 1)).toContain("2 windows cover this input. Each sends back dY times ∂y/∂x");
+  });
+
+  it("say what padding does", () => {
+    expect(of("avg_pool", {}, "y", 0, 1)).toContain("1 tap falls on the padding and counts as 0.");
+    expect(of("avg_pool", { count_include_pad: false }, "y", 0, 1)).toContain("1 tap falls on the padding and takes no part.");
+    expect(of("avg_pool", { divisor_override: 2 }, "y", 0)).toBe("The sum of what is under the window, divided by 2.");
+    expect(of("max_pool", {}, "y", 0, 1)).toContain("takes no part");
+    expect(of("max_pool", { pad_value: "zero" }, "y", 0, 1)).toContain("counts as 0");
+  });
 });
 
 describe("numbers", () => {

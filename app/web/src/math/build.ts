@@ -4,7 +4,8 @@ import { adaptiveAxis, type Axes, type Axis, type PaddingMode, plainAxis, slidin
 import { Convolution } from "./convolution";
 import type { Given, Layer } from "./layer";
 import { Pointwise } from "./pointwise";
-import { Pooling, type PoolRule } from "./pooling";
+import { Pooling } from "./pooling";
+import type { PoolRule } from "./reduction";
 import { lift, type Shape5, spatial } from "./shape";
 
 /** What the page takes from the plan: shapes in N, C, spatial order, and the padding as it is. */

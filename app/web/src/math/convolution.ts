@@ -13,7 +13,6 @@ export class Convolution implements Layer {
   readonly axes: Axes;
   readonly shapes: Layer["shapes"];
   readonly sweep: "x" | "y";
-  readonly homogeneous: boolean;
   private readonly products: Products;
 
   constructor(private readonly of: ConvolutionParts) {
@@ -23,7 +22,6 @@ export class Convolution implements Layer {
     this.products = new Products(of);
     this.shapes = this.products.shapes;
     this.sweep = this.products.sweep;
-    this.homogeneous = this.products.act === null && of.given.bias === undefined;
   }
 
   private gradient(y: number): Part {
@@ -115,15 +113,11 @@ export class Convolution implements Layer {
         terms.push(this.use(x, index, y));
         return;
       }
-      const parts = [this.gradient(y), this.cell("x", x), ...this.mean()];
-      terms.push({ parts, value: parts[0].value * parts[1].value * this.products.share });
+      const parts = [this.gradient(y), this.cell("x", x)];
+      terms.push({ parts, value: parts[0].value * parts[1].value });
     });
-    return explanation(role, index, role === "dweight" ? "sum" : "given", terms, lit);
-  }
-
-  private mean(): Part[] {
-    if (this.products.share === 1) return [];
-    return [{ role: "factor", index: -1, value: this.products.share, label: "1/N" }];
+    if (role === "weight") return explanation(role, index, "given", terms, lit);
+    return explanation(role, index, "sum", terms, lit, { share: this.products.share });
   }
 
   private explainBias(role: "bias" | "dbias", index: number): Explanation {
@@ -137,11 +131,12 @@ export class Convolution implements Layer {
         const value = this.of.given.bias?.[index] ?? 0;
         terms.push({ parts: [{ role, index, value }], value, into: { role: "y", index: y, value: 0 } });
       } else {
-        const parts = [this.gradient(y), ...this.mean()];
-        terms.push({ parts, value: parts[0].value * this.products.share });
+        const gradient = this.gradient(y);
+        terms.push({ parts: [gradient], value: gradient.value });
       }
     }
-    return explanation(role, index, role === "dbias" ? "sum" : "given", terms, lit);
+    if (role === "bias") return explanation(role, index, "given", terms, lit);
+    return explanation(role, index, "sum", terms, lit, { share: this.products.share });
   }
 
   private explainDy(index: number): Explanation {

@@ -53,7 +53,7 @@ export interface Explanation {
   readonly total: number;
   readonly after: readonly { readonly label: string; readonly value: number }[];
   readonly value: number;
-  /** Σ|term|: what a rounding error is measured against. */
+  /** Σ|term|, or the part of it that counts: what a rounding error is measured against. */
   readonly scale: number;
   readonly lit: Readonly<Record<Space, ReadonlySet<number>>>;
 }
@@ -71,8 +71,6 @@ export interface Layer {
   read(): Uint8Array;
   /** The meetings along each axis; null where nothing slides. */
   readonly axes: Axes | null;
-  /** The adjoint law holds as it stands: y is linear, or homogeneous of degree one, in x. */
-  readonly homogeneous: boolean;
   /** Routing: for each output the input cells that send it its value; null where there is none. */
   winners(y: number): readonly number[] | null;
 }
@@ -89,13 +87,14 @@ export class Lit {
   }
 }
 
+/** @param more `share`: what the sum is multiplied by, where a gradient is the mean over samples. */
 export function explanation(
   role: Role,
   index: number,
   kind: Explanation["kind"],
   terms: readonly Term[],
   lit: Lit,
-  more: { padding?: number; total?: number; after?: Explanation["after"] } = {},
+  more: { padding?: number; total?: number; after?: Explanation["after"]; share?: number } = {},
 ): Explanation {
   let sum = 0;
   let scale = 0;
@@ -106,9 +105,10 @@ export function explanation(
   }
   lit.add(role, index);
   const total = more.total ?? sum;
-  const after = more.after ?? [];
+  const share = more.share ?? 1;
+  const after = share === 1 ? (more.after ?? []) : [{ label: `÷ ${Math.round(1 / share)} samples`, value: total * share }];
   const value = after.length > 0 ? after[after.length - 1].value : total;
   return {
-    role, index, kind, terms, total, after, value, scale, lit, padding: more.padding ?? 0,
+    role, index, kind, terms, total, after, value, scale: scale * share, lit, padding: more.padding ?? 0,
   };
 }

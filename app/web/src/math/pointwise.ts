@@ -11,7 +11,6 @@ export class Pointwise implements Layer {
   readonly shapes: Layer["shapes"];
   readonly sweep = "x" as const;
   readonly axes = null;
-  readonly homogeneous: boolean;
   /** For each input its output, and for each output its inputs, in order. */
   private readonly target: Int32Array;
   private readonly sources = new Map<number, number[]>();
@@ -27,7 +26,6 @@ export class Pointwise implements Layer {
   ) {
     this.shapes = { x, dx: x, y, dy: y, ...(op === "max_unpool" ? { indices: x } : {}) };
     this.act = op === "activation" ? activation(config) : null;
-    this.homogeneous = this.act === null;
     const [from, to] = [plane(x), plane(y)];
     this.target = Int32Array.from({ length: size(x) }, (_, index) =>
       op === "activation" ? index : Math.floor(index / from) * to + given.indices![index],

@@ -47,7 +47,7 @@ function columnsOf(of: Explanation): Columns {
 }
 
 /** Factors such as 1/9 say all there is to say; others have a name, for their column, and a value. */
-const isPlain = (part: Part) => /^[\d/]+$/.test(part.label ?? "");
+const isPlain = (part: Part) => /^−?[\d/]+$/.test(part.label ?? "");
 
 function nameOf(part: Part): string {
   if (part.role === "factor") return isPlain(part) ? "" : (part.label ?? "");

@@ -2,7 +2,7 @@
 
 import { count } from "../../core/format";
 import type { Explanation } from "../../math/layer";
-import { isConvolution } from "../../state/spec";
+import { type Config, isConvolution } from "../../state/spec";
 import type { Served } from "../../state/served";
 
 function paddingWords(of: Explanation): string {
@@ -11,12 +11,13 @@ function paddingWords(of: Explanation): string {
 }
 
 function convolutionWords(of: Explanation, transposed: boolean): string {
-  const n = of.terms.length;
+  const bias = of.role === "y" && of.terms.some((term) => term.parts[0].role === "bias");
+  const n = of.terms.length - (bias ? 1 : 0);
   switch (of.role) {
     case "y":
-      return transposed
-        ? `The sum of ${count(n, "term")}: each input whose stamp covers this output, times the weight that it is covered by.`
-        : `The sum of ${count(n, "term")}: each input under the window times its weight.${paddingWords(of)}`;
+      return `The sum of ${count(n, "product")}${bias ? " and the bias" : ""}: ${transposed
+        ? "each input whose stamp covers this output, times the weight that it is covered by."
+        : `each input under the window times its weight.${paddingWords(of)}`}`;
     case "dx":
       return n === 0
         ? "No output reads this input, so nothing comes back to it: its gradient is 0."
@@ -36,22 +37,43 @@ function convolutionWords(of: Explanation, transposed: boolean): string {
   }
 }
 
-function poolWords(of: Explanation, op: string): string {
+/** What a pool makes of the padding under its window. */
+function poolPadding(of: Explanation, op: string, config: Config): string {
+  if (of.padding === 0) return "";
+  const counts = op.includes("max") ? config.pad_value === "zero" : config.count_include_pad !== false || typeof config.divisor_override === "number";
+  const one = of.padding === 1;
+  return ` ${count(of.padding, "tap")} ${one ? "falls" : "fall"} on the padding and ${counts ? `${one ? "counts" : "count"} as 0` : `${one ? "takes" : "take"} no part`}.`;
+}
+
+const maxima = (n: number) => (n === 0 ? "none, so nothing comes back to it" : n === 1 ? "1, and gets its gradient" : `${n}, and gets the gradient of each`);
+
+const covers = (n: number) => `${count(n, "window")} ${n === 1 ? "covers" : "cover"} this input`;
+
+/** How an average is made, as far as its config says so. */
+function meanWords(of: Explanation, op: string, config: Config): string {
+  const divisor = config.divisor_override;
+  const what = typeof divisor === "number" ? `The sum of what is under the window, divided by ${divisor}.` : "The mean of what is under the window.";
+  return `${what}${poolPadding(of, op, config)}`;
+}
+
+function poolWords(of: Explanation, op: string, config: Config): string {
   const active = of.terms.filter((term) => !term.idle).length;
   const max = op.includes("max");
+  const padding = poolPadding(of, op, config);
   switch (of.role) {
     case "y":
       if (of.terms.length === 0) return "The window covers no input.";
       return max
-        ? `The largest of ${count(of.terms.length, "input")} under the window${active > 1 ? `; ${active} are equally large` : ""}.${paddingWords(of)}`
+        ? `The largest of ${count(of.terms.length, "input")} under the window${active > 1 ? `; ${active} are equally large` : ""}.${padding}`
         : op.includes("lp")
-          ? `The p-norm of ${count(of.terms.length, "input")} under the window.${paddingWords(of)}`
-          : `The mean of what is under the window.${paddingWords(of)}`;
+          ? `The p-norm of ${count(of.terms.length, "input")} under the window.${padding}`
+          : meanWords(of, op, config);
     case "dx":
       if (of.terms.length === 0) return "No window covers this input, so its gradient is 0.";
-      return max
-        ? `${count(of.terms.length, "window")} cover this input; it is the maximum of ${active}, and gets the gradient of each.`
-        : `${count(of.terms.length, "window")} cover this input, and each sends back its share.`;
+      if (max) return `${covers(of.terms.length)}; it is the maximum of ${maxima(active)}.`;
+      return `${covers(of.terms.length)}. ${of.terms.length === 1 ? "It" : "Each"} sends back ${op.includes("lp")
+        ? "dY times ∂y/∂x = sgn(x)·(|x|/y)ᵖ⁻¹"
+        : "its gradient divided by its count"}.`;
     case "x":
       if (of.terms.length === 0) return "No window covers this input.";
       return max
@@ -82,7 +104,7 @@ function carriedWords(of: Explanation, op: string): string {
 export function sentence(served: Served, of: Explanation): string {
   const { op } = served.spec;
   if (isConvolution(op)) return convolutionWords(of, op === "conv_transpose");
-  return op.includes("unpool") || op === "activation" ? carriedWords(of, op) : poolWords(of, op);
+  return op.includes("unpool") || op === "activation" ? carriedWords(of, op) : poolWords(of, op, served.spec.config);
 }
 
 /** The two lines above the rows of grids. */

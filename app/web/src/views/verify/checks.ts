@@ -7,7 +7,7 @@ import { type Served, valuesOf } from "../../state/served";
 import { isConvolution } from "../../state/spec";
 import { ask, type Numbers } from "./ask";
 import { differences } from "./differences";
-import { HIDDEN, hidden } from "./kinks";
+import { HIDDEN, hidden, SHARED, shared } from "./kinks";
 
 export interface Check {
   readonly id: string;
@@ -38,6 +38,7 @@ const norm = (a: Numbers) => Math.sqrt(dot(a, a));
 function lawless(served: Served): string | null {
   if (served.spec.op === "activation") return "An activation alone is not linear; the finite differences below test it.";
   if (hidden(served)) return HIDDEN;
+  if (shared(served)) return SHARED;
   const given = Object.values(served.given).every((values) => Array.from(values).every(Number.isFinite));
   return given ? null : "The tensors hold numbers that are not finite.";
 }

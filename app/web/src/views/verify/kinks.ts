@@ -18,6 +18,13 @@ export function hidden(served: Served): boolean {
   return Array.from({ length: size(served.shapes.x) }, (_, x) => x).some((x) => hiddenAt(served, x));
 }
 
+export const SHARED = "Some maxima tie, and each of them gets the whole gradient, as “ties: all” asks. That is no transpose.";
+
+/** Whether a window sends its gradient to more than one maximum. */
+export function shared({ layer, shapes }: Served): boolean {
+  return Array.from({ length: size(shapes.y) }, (_, y) => layer.winners(y)?.length ?? 0).some((winners) => winners > 1);
+}
+
 /** Whether moving x by h could change which input is a window's maximum. */
 function nearTie(served: Served, index: number, h: number): boolean {
   const { layer, given: { x }, spec } = served;
