@@ -42,12 +42,14 @@ for (const colorScheme of ["light", "dark"] as const) {
       }
     });
 
-    it("nothing is wider than a window of 360 pixels", async () => {
+    it("nothing is wider than a window of 360 pixels, nor than others on the way to a wide one", async () => {
       for (const view of VIEWS) {
         const { page, done } = await open(browser, link({ view }), { colorScheme, viewport: { width: 360, height: 740 }, hasTouch: true });
         await ready(page, view);
-        const width = await page.evaluate(() => document.documentElement.scrollWidth);
-        expect(width, view).toBeLessThanOrEqual(360);
+        for (const width of [360, 480, 620, 768, 900, 1024, 1240]) {
+          await page.setViewportSize({ width, height: 740 });
+          await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth), { message: `${view} ${width}` }).toBeLessThanOrEqual(width);
+        }
         await done();
       }
     });
@@ -110,6 +112,30 @@ describe("wishes of the system", () => {
     expect(kept).toBe("none");
     expect(await page.locator(".stage canvas").first().evaluate((el) => getComputedStyle(el).transitionDuration)).toMatch(/^0s/);
     expect(await page.locator(".steps").textContent()).toBe("9 windows");
+    await done();
+  });
+
+  it("a narrow window has the settings over its foot, with the grids in view", async () => {
+    const { page, done } = await open(browser, "", { viewport: { width: 360, height: 740 }, hasTouch: true });
+    const stride = page.getByRole("textbox", { name: "Stride", exact: true });
+    expect(await stride.isVisible()).toBe(false);
+    await page.getByRole("button", { name: "Settings" }).tap();
+    await page.getByRole("button", { name: "more Stride" }).tap();
+    await page.waitForFunction(() => window.convoke.value("y").length === 8);
+    const foot = (await page.locator(".settings").boundingBox())!.y;
+    const shown = (await page.locator(grid("dx")).boundingBox())!;
+    expect(shown.y).toBeGreaterThan(0);
+    expect(shown.y + shown.height / 2).toBeLessThan(foot);
+    await page.keyboard.press("Escape");
+    expect(await stride.isVisible()).toBe(false);
+    await done();
+  });
+
+  it("a window of a laptop has the terms beside the grids", async () => {
+    const { page, done } = await open(browser, "", { viewport: { width: 1024, height: 768 } });
+    const terms = (await page.locator(".terms").boundingBox())!;
+    expect(terms.y + terms.height).toBeLessThan(768);
+    expect(terms.x).toBeGreaterThan((await page.locator(grid("dy")).boundingBox())!.x);
     await done();
   });
 

@@ -190,6 +190,9 @@ it("exports pictures, an animation with a frame for each step, and a file that o
   const svg = (await taken("SVG")).toString();
   expect(svg).toMatch(/^<svg xmlns/);
   expect((svg.match(/<text/g) ?? []).length).toBeGreaterThan(25 + 9 + 9);
+  // What it is of, and each grid's shape and range.
+  for (const words of ["Convolution · dX[0, 0, 2, 4] = ", "1 × 1 × 5 × 5", ">−3<"]) expect(svg).toContain(words);
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toContain("SVG");
   const gif = await taken("GIF");
   expect(gif.subarray(0, 6).toString()).toBe("GIF89a");
   // One graphic control extension comes before each frame.
@@ -201,5 +204,8 @@ it("exports pictures, an animation with a frame for each step, and a file that o
   await page.locator('input[aria-label="A saved layer"]').setInputFiles({ name: "layer.json", mimeType: "application/json", buffer: json });
   await page.waitForFunction((count) => window.convoke.value("dx").length === count, before.length);
   expect(await page.evaluate(() => window.convoke.value("dx"))).toEqual(before);
+  await go(page, link({ op: "max_pool", cell: "dx.0.0.0.2.2" }));
+  const routed = (await taken("SVG")).toString();
+  expect(routed.match(/<path d="M[^"]*C/g)).toHaveLength(4);
   await done();
 });

@@ -38,8 +38,8 @@ export async function sweepGif(app: App): Promise<Blob> {
 }
 
 function frame(app: App): ImageData {
-  const rows = app.panels();
-  let canvas = toCanvas(rows, theme(), 1);
-  if (canvas.width > WIDEST) canvas = toCanvas(rows, theme(), WIDEST / canvas.width);
+  const sheet = app.sheet();
+  let canvas = toCanvas(sheet, theme(), 1);
+  if (canvas.width > WIDEST) canvas = toCanvas(sheet, theme(), WIDEST / canvas.width);
   return canvas.getContext("2d")!.getImageData(0, 0, canvas.width, canvas.height);
 }

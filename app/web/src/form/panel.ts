@@ -1,7 +1,7 @@
 /** The panel of controls: the operation, its sizes, and a field for each entry of its config's schema. */
 
 import { type Child, h } from "../core/dom";
-import { memo } from "../core/signal";
+import { memo, type Read, signal } from "../core/signal";
 import type { App } from "../state/app";
 import { EXAMPLES } from "../state/examples";
 import { CAPS, isConvolution, OPERATIONS, type Spec, start } from "../state/spec";
@@ -19,12 +19,31 @@ export function panel(app: App): HTMLElement {
   const { session } = app;
   const op = memo(() => session.draft().op);
   const fields = memo(() => fieldsOf(app.catalogue()?.[op()] ?? {}).filter((one) => !NEVER.has(one.name)));
-  const first = (field: Field) => !LATER.has(field.name) || field.required;
-  return h("aside", { class: "panel", "aria-label": "Layer" },
-    h("div", { class: "block" },
-      row("Operation", select("Operation",
+  // In narrow windows all but the operation is a sheet over the page's foot, so that the grids stay in view.
+  const open = signal(false);
+  const fold = (label: string) => h("button", {
+    type: "button", class: "fold", "aria-expanded": () => String(open()), "aria-controls": "layer-settings", onClick: () => open.set(!open()),
+  }, label);
+  const escape = (event: KeyboardEvent) => {
+    if (event.key !== "Escape" || !open()) return;
+    event.stopPropagation();
+    open.set(false);
+  };
+  return h("aside", { class: "panel", "aria-label": "Layer", "data-open": () => (open() ? "1" : "0"), onKeydown: escape },
+    h("div", { class: "operation" },
+      row("Operation", [select("Operation",
         () => Object.entries(OPERATIONS).map(([value, label]) => ({ value, label })), op,
-        (next) => session.want(switched(session.draft(), next)))),
+        (next) => session.want(switched(session.draft(), next))), fold("Settings")])),
+    h("div", { class: "settings", id: "layer-settings" },
+      h("div", { class: "sheet-head" }, h("strong", null, "Settings"), fold("Done")),
+      settings(app, op, fields)));
+}
+
+function settings(app: App, op: Read<string>, fields: Read<readonly Field[]>): Child {
+  const { session } = app;
+  const first = (field: Field) => !LATER.has(field.name) || field.required;
+  return [
+    h("div", { class: "block" },
       row("Dimensions", segments("Dimensions", [1, 2, 3].map((d) => ({ value: String(d), label: `${d}-D` })),
         () => String(session.draft().dims), (next) => session.want(redimensioned(session.draft(), Number(next))))),
       row("Example", select("Example",
@@ -39,7 +58,8 @@ export function panel(app: App): HTMLElement {
         const rest = fields().filter((field) => !first(field));
         return rest.length > 0 && h("details", { class: "more" }, h("summary", null, "More"), rest.map((field) => fieldRow(app, field)));
       },
-      elsewhere(app, fields)));
+      elsewhere(app, fields)),
+  ];
 }
 
 function row(label: string, control: Child): HTMLElement {

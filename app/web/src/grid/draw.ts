@@ -114,6 +114,13 @@ export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme, 
 /** Widths of characters, in parts of the font's size, as a wide font has them. */
 const WIDTHS: Readonly<Record<string, number>> = { "−": 0.84, ".": 0.32, "∞": 0.84, "≈": 0.84 };
 
+/** How wide a number is, in parts of its font's size. */
+export function breadth(text: string): number {
+  let width = 0;
+  for (const character of text) width += WIDTHS[character] ?? 0.64;
+  return width;
+}
+
 const SMALLEST_FONT = 7;
 
 interface Numbers {
@@ -126,11 +133,7 @@ function numbersOf(plane: Plane, cell: number): Numbers | null {
   if (cell < READABLE) return null;
   for (const write of [brief, coarse]) {
     let widest = 1.3;
-    for (let i = 0; i < plane.rows * plane.cols; i += 1) {
-      let width = 0;
-      for (const character of write(plane.values[i])) width += WIDTHS[character] ?? 0.64;
-      widest = Math.max(widest, width);
-    }
+    for (let i = 0; i < plane.rows * plane.cols; i += 1) widest = Math.max(widest, breadth(write(plane.values[i])));
     const size = Math.floor(Math.min(cell * 0.4, 15, (cell - 3) / widest) * 2) / 2;
     if (size >= SMALLEST_FONT) return { size, write };
   }

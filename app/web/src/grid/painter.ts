@@ -6,6 +6,8 @@ export interface Painter {
   line(x1: number, y1: number, x2: number, y2: number, stroke: string, width: number): void;
   text(x: number, y: number, text: string, fill: string, size: number, align?: "center" | "left", italic?: boolean): void;
   dot(x: number, y: number, r: number, fill: string): void;
+  /** A path by its data, as SVG has it. */
+  stroke(path: string, stroke: string, width: number): void;
   /** Many small cells at once, where that is quicker than one by one. */
   raster?(x: number, y: number, w: number, h: number, pixels: ImageData): void;
 }
@@ -57,6 +59,14 @@ export class CanvasPainter implements Painter {
     this.context.beginPath();
     this.context.arc(x, y, r, 0, 2 * Math.PI);
     this.context.fill();
+  }
+
+  stroke(path: string, stroke: string, width: number): void {
+    this.context.strokeStyle = stroke;
+    this.context.lineWidth = width;
+    this.context.lineJoin = "round";
+    this.context.setLineDash([]);
+    this.context.stroke(new Path2D(path));
   }
 
   raster(x: number, y: number, w: number, h: number, pixels: ImageData): void {
@@ -117,6 +127,11 @@ export class SvgPainter implements Painter {
     this.parts.push(
       `<circle cx="${short(x + this.originX)}" cy="${short(y + this.originY)}" r="${r}" fill="${fill}"/>`,
     );
+  }
+
+  stroke(path: string, stroke: string, width: number): void {
+    const place = `translate(${short(this.originX)} ${short(this.originY)})`;
+    this.parts.push(`<path d="${path}" transform="${place}" fill="none" stroke="${stroke}" stroke-width="${width}" stroke-linejoin="round"/>`);
   }
 
   done(width: number, height: number): string {

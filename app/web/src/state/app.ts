@@ -1,7 +1,7 @@
 /** All that the page remembers while it is open. What a link carries is in `url.ts`. */
 
 import type { Client } from "../client";
-import type { Panel } from "../export/panels";
+import { NOTHING, type Sheet } from "../export/panels";
 import { batch, computed, type Read, signal } from "../core/signal";
 import { edited } from "../data/fill";
 import type { Explanation, Role } from "../math/layer";
@@ -59,8 +59,8 @@ export class App {
   readonly brush = signal<number | null>(null);
   readonly board = signal<Board>(FIRST_BOARD);
   readonly image = signal<ImageSettings>(FIRST_IMAGE);
-  /** What an exported picture of the current view has, row by row. */
-  panels: () => readonly (readonly Panel[])[] = () => [];
+  /** What an exported picture of the current view has. */
+  sheet: () => Sheet = () => NOTHING;
   /** The user's own picture; null: the sample. */
   readonly picture = signal<Blob | null>(null);
   /** One line for the user about something that was done or could not be. */

@@ -3,7 +3,7 @@
 import { type Child, h } from "../../core/dom";
 import { computed, effect, memo, type Read, signal } from "../../core/signal";
 import { brief } from "../../core/format";
-import { type Panel, shows } from "../../export/panels";
+import { NOTHING, type Panel, shows } from "../../export/panels";
 import { segments, stepper } from "../../form/widgets";
 import { scaleOf } from "../../grid/colour";
 import { NO_RING, type Plane } from "../../grid/draw";
@@ -28,8 +28,12 @@ export function checkerboardView(app: App): HTMLElement {
   const stride = memo(() => app.board().stride);
   shows(app, () => {
     const all = found.value();
-    return all ? [[["Transposed convolution", all.transposed], ["Convolution’s gradient", all.gradient], ["Resize, then convolve", all.resized]].map(
-      ([title, picture]) => panelOf(title as string, picture as Picture))] : [];
+    if (!all) return NOTHING;
+    const { kernel, stride, padding, weights } = all.board;
+    return {
+      caption: `Kernel ${kernel}, stride ${stride}, padding ${padding}, ${weights === "ones" ? "weights all one" : "random weights"}`,
+      rows: [[panelOf("Transposed convolution", all.transposed), panelOf("Convolution’s gradient", all.gradient), panelOf("Resize, then convolve", all.resized)]],
+    };
   });
   return h("article", { class: "page-body board", "data-stale": () => (found.stale() ? "1" : "0") },
     h("header", { class: "page-head" },

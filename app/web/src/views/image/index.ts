@@ -6,7 +6,7 @@ import type { App } from "../../state/app";
 import { resource } from "../../state/resource";
 import { filterRow, settingsRow } from "./controls";
 import { closeUp } from "./closeup";
-import { type Panel, shows } from "../../export/panels";
+import { NOTHING, type Panel, type Sheet, shows } from "../../export/panels";
 import { NO_RING } from "../../grid/draw";
 import { NO_LIGHT } from "../../grid/light";
 import { figure, mapView, rangeOf, type Tone, toneScale, widthOf } from "./maps";
@@ -54,7 +54,7 @@ export function imageView(app: App): HTMLElement {
     sourceRow(own), settingsRow(settings, put), filterRow(settings, put),
     () => (started() ? body(passed.value as Read<Passed>, shownTrace, put, settings) : h("p", { class: "hint" }, "…")));
   accept(own);
-  shows(app, () => exportRows(passed.value(), shownTrace()));
+  shows(app, () => sheetOf(passed.value(), shownTrace()));
   return element;
 }
 
@@ -114,9 +114,10 @@ function body(passed: Read<Passed>, traced: Read<Traced | null>, put: (change: P
 }
 
 /** What an exported picture has: the same as the page, row by row. */
-function exportRows(passed: Passed | null, traced: Traced | null): Panel[][] {
-  if (!passed) return [];
+function sheetOf(passed: Passed | null, traced: Traced | null): Sheet {
+  if (!passed) return NOTHING;
   const { size } = passed.image;
+  const { kernel, stride, pool, relu } = passed.settings;
   const panel = (title: string, maps: Maps, channel: number, tone: Tone, cell: number): Panel => {
     const { rows, cols, values } = maps;
     const base = channel * rows * cols;
@@ -127,13 +128,16 @@ function exportRows(passed: Passed | null, traced: Traced | null): Panel[][] {
   const cell = 192 / size;
   const row = (maps: Maps) => passed.settings.filters.map((filter, channel) =>
     panel(FILTER_LABELS[filter], maps, channel, "plain", (cell * size * 0.75) / maps.cols));
-  return [
-    [
-      panel("Picture", flat(passed.image.values), 0, "picture", cell), panel("Rebuilt", passed.rebuilt, 0, "signed", cell),
-      ...(traced ? [panel("Gradient", flat(traced.dx), 0, "signed", cell)] : []),
+  return {
+    caption: `Convolution ${kernel} × ${kernel}, stride ${stride}${relu ? ", ReLU" : ""}, max pool ${pool}`,
+    rows: [
+      [
+        panel("Picture", flat(passed.image.values), 0, "picture", cell), panel("Rebuilt", passed.rebuilt, 0, "signed", cell),
+        ...(traced ? [panel("Gradient", flat(traced.dx), 0, "signed", cell)] : []),
+      ],
+      row(passed.feature), row(passed.pooled),
     ],
-    row(passed.feature), row(passed.pooled),
-  ];
+  };
 }
 
 function stack(stage: "feature" | "pooled", title: string, passed: Read<Passed>, put: (change: Partial<ImageSettings>) => void, settings: Read<ImageSettings>): HTMLElement {

@@ -32,7 +32,7 @@ export interface ImageSettings {
 }
 
 export const FIRST_IMAGE: ImageSettings = {
-  size: 64, kernel: 5, stride: 1, relu: true, pool: 2, filters: ["sobelx", "sobely", "gabor1", "laplace"],
+  size: 64, kernel: 5, stride: 1, relu: true, pool: 2, filters: ["sobelx", "sobely", "laplace", "gabor1"],
   drawn: [], unit: { stage: "pooled", channel: 0, row: 16, col: 22 },
 };
 

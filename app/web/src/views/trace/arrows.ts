@@ -2,6 +2,7 @@
 
 import { svg } from "../../core/dom";
 import { effect, type Read } from "../../core/signal";
+import { arrowBetween, type Spot } from "../../grid/arrow";
 import { corner } from "../../grid/draw";
 import type { Explanation, Role } from "../../math/layer";
 import { isConvolution } from "../../state/spec";
@@ -9,8 +10,6 @@ import type { App } from "../../state/app";
 import { type Planes, sliceOf } from "./planes";
 
 const MOST = 200;
-/** Arrows to the side leave a cell above its number, and so pass above those of its neighbours. */
-const OVER = 0.34;
 
 export interface Arrow {
   readonly from: { readonly role: Role; readonly index: number };
@@ -32,43 +31,42 @@ export function arrowsOf(of: Explanation): Arrow[] {
   return found.slice(0, MOST);
 }
 
+/** Where a cell is on the plane that is shown; −1 where that is another. */
+export function placeOn(app: App, role: Role, index: number): number {
+  const { base, rows, cols } = sliceOf(app, role);
+  return index >= base && index < base + rows * cols ? index - base : -1;
+}
+
+/** A convolution has too many of them. */
+export function arrowsShown(app: App): readonly Arrow[] {
+  const explained = app.explanation();
+  const served = app.session.served();
+  return explained && served && !isConvolution(served.spec.op) ? arrowsOf(explained) : [];
+}
+
 export function arrows(
   app: App, planes: Planes, canvases: ReadonlyMap<Role, HTMLCanvasElement>, cell: (role: Role) => number, layout: Read<unknown>,
 ): SVGSVGElement {
-  const head = svg("marker", {
-    id: "arrow-head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto",
-  }, svg("path", { d: "M0 0.5 8 4 0 7.5 2 4Z" }));
   const lines = svg("g", {});
-  const overlay = svg("svg", { class: "arrows", "aria-hidden": "true" }, svg("defs", {}, head), lines);
-  /** A point of a cell: its middle, moved by parts of its size. */
-  const point = (role: Role, index: number, right: number, down: number): [number, number] | null => {
+  const overlay = svg("svg", { class: "arrows", "aria-hidden": "true" }, lines);
+  const spot = ({ role, index }: Arrow["from"]): Spot | null => {
     const canvas = canvases.get(role);
-    const { base, rows, cols } = sliceOf(app, role);
-    if (!canvas || index < base || index >= base + rows * cols) return null;
-    const size = cell(role);
-    const [x, y] = corner(planes.plane(role)(), size, index - base);
+    const at = placeOn(app, role, index);
+    if (!canvas || at < 0) return null;
+    const side = cell(role);
+    const [x, y] = corner(planes.plane(role)(), side, at);
     const box = canvas.getBoundingClientRect();
     const origin = overlay.getBoundingClientRect();
-    return [box.left - origin.left + x + (0.5 + right) * size, box.top - origin.top + y + (0.5 + down) * size];
+    const [left, top] = [box.left - origin.left, box.top - origin.top];
+    return { grid: { left, top, right: left + box.width, bottom: top + box.height }, x: left + x, y: top + y, side };
   };
   const path = ({ from, to }: Arrow): SVGPathElement | null => {
-    const [here, there] = [canvases.get(from.role), canvases.get(to.role)].map((canvas) => canvas?.getBoundingClientRect());
-    if (!here || !there) return null;
-    const below = there.top >= here.bottom ? 1 : there.bottom <= here.top ? -1 : 0;
-    const right = from.role === "x" ? 1 : -1;
-    const a = below ? point(from.role, from.index, 0, 0.25 * below) : point(from.role, from.index, 0.25 * right, -OVER);
-    const b = below ? point(to.role, to.index, 0, -0.45 * below) : point(to.role, to.index, -0.45 * right, 0);
-    if (!a || !b) return null;
-    const [across, down] = below ? [0, (b[1] - a[1]) * 0.45] : [(b[0] - a[0]) * 0.45, 0];
-    return svg("path", {
-      d: `M${a[0]} ${a[1]}C${a[0] + across} ${a[1] + down} ${b[0] - across} ${b[1] - down} ${b[0]} ${b[1]}`, "marker-end": "url(#arrow-head)",
-    });
+    const [a, b] = [spot(from), spot(to)];
+    return a && b && svg("path", { d: arrowBetween(a, b) });
   };
   effect(() => {
     layout();
-    const explained = app.explanation();
-    const served = app.session.served();
-    const drawn = explained && served && !isConvolution(served.spec.op) ? arrowsOf(explained) : [];
+    const drawn = arrowsShown(app);
     requestAnimationFrame(() => lines.replaceChildren(...drawn.flatMap((arrow) => path(arrow) ?? [])));
   });
   return overlay;

@@ -69,7 +69,7 @@ export function tensorCard(app: App, planes: Planes, role: Role, cell: Read<numb
   return { element, grid };
 }
 
-function shapeText(app: App, role: Role): string {
+export function shapeText(app: App, role: Role): string {
   const shapes = app.session.served()?.shapes ?? {};
   const own = shapes[role] ?? shapes[role.slice(1)];
   return own ? own.join(" × ") : "";
