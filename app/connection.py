@@ -85,6 +85,7 @@ class Connection(HttpToolsProtocol):
         self.gate.left(self._number, self._address)
         if self._leaving is not None:
             self._leaving.cancel()
+        self._unset_keepalive_if_required()  # else the timer would hold us for as long as it runs
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -161,8 +162,7 @@ class Connection(HttpToolsProtocol):
         if self.declining:
             return
         self._silent = 0
-        self._coming = None
-        self._begun = False
+        self._coming, self._begun = None, False
         super().on_message_complete()
         if not self.pipeline:
             # A transport that is not read from does not tell when the client leaves.

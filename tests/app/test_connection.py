@@ -1,0 +1,61 @@
+"""A connection that is over holds nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import struct
+import weakref
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from app.connection import Connection, bounded
+from app.options import load
+from tests.app.asgi import running
+
+REQUESTS = {
+    "nothing": b"",
+    "an answer": b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a refusal": b"POST /v1/conv/forward HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx",
+    "no HTTP": b"\x16\x03\x01\r\n\r\n",
+    "half a body": b"POST /v1/conv/forward HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    b"Content-Length: 1000000\r\n\r\nx",
+}
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
+@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+def test_a_connection_that_is_over_is_forgotten(request_: bytes, reset: bool) -> None:
+    """At once, not when the time is over for which it would have been kept open."""
+    made: list[weakref.ref[Connection]] = []
+
+    async def scenario() -> None:
+        async with running() as app:
+            state = app.state
+            make = bounded(load({}), state.telemetry, state.gate)
+            config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
+            config.load()
+            server_state = ServerState()
+
+            def connect() -> Connection:
+                connection = make(config, server_state, {})
+                made.append(weakref.ref(connection))
+                return connection
+
+            loop = asyncio.get_running_loop()
+            server = await loop.create_server(connect, "127.0.0.1", 0)
+            client = socket.create_connection(server.sockets[0].getsockname())
+            await asyncio.to_thread(client.sendall, request_)
+            await asyncio.sleep(0.1)  # the answer is there and has not been read
+            if reset:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+            await asyncio.sleep(0.1)
+            gc.collect()
+            assert [ref() for ref in made] == [None]
+            server.close()
+
+    asyncio.run(scenario())
