@@ -15,6 +15,7 @@ from engine.kernels import (
     direct,
     filtering,
     flat,
+    folding,
     pixels,
     planes,
     shifts,
@@ -83,7 +84,7 @@ def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) 
 def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     """Write dx (N, G, C, *S), the adjoint of `correlate` in x, from dy (N, G, O, *P)."""
     if c.phases is None:
-        kernel = flat if flat.suits(c) else direct
+        kernel = next(k for k in (flat, folding, direct) if k is direct or k.suits(c))
         kernel.backward_input(c, dy, w, dx)
         return
     unfolded = w.reshape(c.groups, c.outputs, c.channels, *c.kernel)

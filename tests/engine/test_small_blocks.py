@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 
 import engine
 from engine import execute, threads
-from engine.kernels import activations, correlation, dispatch, flat, pooling, shifts, windows
+from engine.kernels import (
+    activations,
+    correlation,
+    dispatch,
+    flat,
+    folding,
+    pooling,
+    shifts,
+    windows,
+)
 from engine.operations import max_unpool
 from tests.engine import laws
 from tests.engine.compare import assert_close
@@ -28,7 +37,7 @@ def _small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
     part: int = request.param
     before = threads.get_threads()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (threads, correlation, shifts):
+        for module in (threads, correlation, folding, shifts):
             patch.setattr(module, "PART_BYTES", part)
         for module in (pooling, max_unpool, activations):
             patch.setattr(module, "BLOCK", part // 16)
@@ -45,7 +54,7 @@ def _small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _forget() -> None:
-    for cached in (execute._prepared, dispatch._kernel, flat.suits, shifts.plan):
+    for cached in (execute._prepared, dispatch._kernel, flat.suits, folding.plan, shifts.plan):
         cached.cache_clear()
 
 

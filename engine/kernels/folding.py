@@ -1,0 +1,179 @@
+"""The gradient of an input of few channels: columns added up on planes, residue by residue.
+
+    dx[c, i] = Σ_{o, k} w[o, c, k] · dy[o, p]   over p·stride + k·dilation − low = i
+
+Padded inputs lie in planes, one for each residue modulo the strides, with rows of one pitch. dy lies in
+rows of the same pitch, zeros after each. One product of the turned weights with some rows of it gives a
+column for every channel and tap, which tap k of an output adds to its plane at a constant offset. So all
+taps of a residue are one view of the columns, in which each tap lies where it is added, and their sum
+is one call. Planes are taken apart into dx at the end.
+
+Where a zero between rows meets a weight that is not finite, so are the columns there: the sample is then
+done again with zeros in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import ranges
+from engine.kernels import direct
+from engine.kernels.correlation import Correlation
+from engine.kernels.patches import within
+from engine.kernels.products import LINE, multiply
+from engine.kernels.slabs import Row, row
+from engine.threads import PART_BYTES, check_stop, for_each
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Folding:
+    """How the gradient is cut: all integers.
+
+    Attributes:
+        rows: how each axis lies in planes.
+        steps: numbers from one place to the next along each axis of a plane.
+        reach: numbers from an output's own place to that of its last tap.
+        height: positions along the first axis of one block.
+        channels: channels of one block.
+        pitch: numbers from one column to the next; the last `reach` of them are zeros.
+        covered: True where every input is seen by some output.
+    """
+
+    rows: tuple[Row, ...]
+    steps: tuple[int, ...]
+    reach: int
+    height: int
+    channels: int
+    pitch: int
+    covered: bool
+
+
+@lru_cache(maxsize=1024)
+def plan(c: Correlation) -> Folding | None:
+    """How the gradient of an input is cut; None where the planes of one channel do not fit the scratch."""
+    rows, capacity = tuple(map(row, c.axes)), PART_BYTES // c.itemsize
+    steps = tuple(prod(r.width for r in rows[d + 1 :]) for d in range(len(rows)))
+    # How far the last tap of all reaches beyond an output's own place.
+    reach = sum((r.width - n) * s for r, n, s in zip(rows, c.positions, steps, strict=True))
+    plane = rows[0].width * steps[0] * prod(r.residues for r in rows)
+    for channels in range(min(c.channels, capacity // plane), 0, -1):
+        room = (capacity - reach) // (channels * c.taps) - reach - LINE
+        height = min(room, capacity // c.outputs - LINE) // steps[0]
+        if height >= min(c.positions[0], reach // steps[0] + 1):
+            break
+    else:
+        return None
+    channels = -(-c.channels // -(-c.channels // channels))
+    height = -(-c.positions[0] // -(-c.positions[0] // height))
+    pitch = -(-(height * steps[0] + reach) // LINE) * LINE
+    covered = all(
+        axis.low >= 0 and r.width * axis.stride - axis.low >= axis.size
+        for r, axis in zip(rows, c.axes, strict=True)
+    )
+    return Folding(rows, steps, reach, height, channels, pitch, covered)
+
+
+def suits(c: Correlation) -> bool:
+    """True where each residue has taps, padding is zeros, and the planes of a channel fit the scratch."""
+    some = all(axis.kernel >= axis.stride for axis in c.axes)
+    return some and c.mode == "zeros" and plan(c) is not None
+
+
+def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
+    """Write dx (N, G, C, *S), the adjoint of a correlation in x, from dy (N, G, O, *P).
+
+    w is (G, O, C·K).
+    """
+    found = plan(c)
+    assert found is not None
+    turned = w.swapaxes(1, 2)
+
+    def block(n: int, g: int, lo: int, hi: int) -> None:
+        weights = np.ascontiguousarray(turned[g, lo * c.taps : hi * c.taps])
+        planes = _planes(c, found, dy[n, g], weights, False)
+        if not np.isfinite(np.add.reduce(planes, axis=None)):
+            planes = _planes(c, found, dy[n, g], weights, True)
+        target = dx[n, g, lo:hi]
+        if not found.covered:
+            target[...] = 0
+        for moves in product(*(r.moves for r in found.rows)):
+            residues, places, inputs = zip(*moves, strict=True)
+            target[within(inputs)] = planes[residues][within(places)]
+
+    cuts = [
+        (n, g, lo, hi)
+        for n in range(dx.shape[0])
+        for g in range(c.groups)
+        for lo, hi in ranges(c.channels, found.channels)
+    ]
+    for_each(block, cuts, c.flops * dx.shape[0])
+
+
+def _planes(c: Correlation, found: Folding, dy: Array, w: Array, clean: bool) -> Array:
+    """The planes (*residues, c, *widths) that dy (O, *P) gives under w (c·K, O).
+
+    With `clean`, columns that belong to no output are set to 0.
+    """
+    channels, dtype = w.shape[0] // c.taps, dy.dtype
+    widths, line = tuple(r.width for r in found.rows), found.steps[0]
+    planes = direct.part(1, (*(r.residues for r in found.rows), channels, prod(widths)), dtype)
+    planes.fill(0)
+    memory = direct.part(0, (found.reach + w.shape[0] * found.pitch,), dtype)
+    memory[: found.reach] = 0
+    columns = memory[found.reach :].reshape(w.shape[0], found.pitch)
+    length = -(-found.height * line // LINE) * LINE
+    upstream = direct.part(2, (c.outputs, length), dtype)
+    upstream.fill(0)
+    sums = list(_sums(c, found, memory, channels))
+    for lo, hi in ranges(c.positions[0], found.height):
+        check_stop()
+        count = (hi - lo) * line
+        rows = upstream[:, :count].reshape(c.outputs, hi - lo, *widths[1:], copy=False)
+        rows[within(slice(size) for size in (hi - lo, *c.positions[1:]))] = dy[:, lo:hi]
+        made = columns[:, :count]
+        multiply(w[None], upstream[None, None, :, :count], made[None, None])
+        columns[:, count:] = 0
+        if clean:
+            _clear(made.reshape(w.shape[0], hi - lo, *widths[1:], copy=False), c.positions[1:])
+        # Rows end in zeros, which the last of them would add behind the plane.
+        end = min(prod(widths), lo * line + count + found.reach)
+        for residues, view in sums:
+            own = view[..., : end - lo * line]
+            target = planes[residues][:, lo * line : end]
+            target += np.add.reduce(own, axis=tuple(range(1, view.ndim - 1)))
+    return planes.reshape(*planes.shape[:-1], *widths)
+
+
+def _clear(columns: Array, positions: tuple[int, ...]) -> None:
+    """Set to 0 what lies behind `positions` along the last axes of columns (c·K, rows, *widths)."""
+    for d, size in enumerate(positions, 2):
+        columns[(slice(None),) * d + (slice(size, None),)] = 0
+
+
+def _sums(
+    c: Correlation, found: Folding, memory: Array, channels: int
+) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """For each residue that taps meet, its columns (c, *taps, pitch), each where it is added."""
+    rows = [prod(c.kernel[d + 1 :]) * found.pitch for d in range(len(found.rows))]
+    for taps in product(*(r.taps for r in found.rows)):
+        start, shape, strides = found.reach, [channels], [c.taps * found.pitch]
+        for one, kernel, step, each in zip(taps, c.kernel, found.steps, rows, strict=True):
+            first, _, stride = one.taps.indices(kernel)
+            start += first * each - one.first * step
+            shape.append(len(range(first, kernel, stride)))
+            strides.append(stride * each - one.step * step)
+        sizes = tuple(stride * memory.itemsize for stride in (*strides, 1))
+        view = np.ndarray(
+            (*shape, found.pitch), memory.dtype, memory, start * memory.itemsize, sizes
+        )
+        yield tuple(one.residue for one in taps), view

@@ -1,0 +1,103 @@
+"""Columns added up on planes of residues, against scattering: values, blocks, bad numbers, what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.geometry import Axis
+from engine.kernels import direct, folding
+from tests.engine.kernels.images import tensors
+from tests.engine.kernels.test_shifts import LAYERS, layer
+
+
+@pytest.fixture(params=["whole", "cut"])
+def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """With "cut", blocks of a few rows, and of a part of the channels."""
+    if request.param == "cut":
+        monkeypatch.setattr(folding, "PART_BYTES", 1 << 17)
+    folding.plan.cache_clear()
+    yield
+    folding.plan.cache_clear()
+
+
+def both(x: np.ndarray, w: np.ndarray, dy: np.ndarray, case: tuple[object, ...]) -> np.ndarray:
+    """What folding and scattering write to an array of NaNs."""
+    out = np.full((2, *x.shape), np.nan)
+    with np.errstate(invalid="ignore"):
+        folding.backward_input(layer(case), dy, w, out[0])
+        direct.backward_input(layer(case), dy, w, out[1])
+    return out
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("case", LAYERS)
+def test_values(case: tuple[object, ...]) -> None:
+    c = layer(case)
+    assert folding.suits(c)
+    x, w, _, dy = tensors(c)
+    got, want = both(x, w, dy, case)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def test_blocks_are_cut_where_they_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "PART_BYTES", 1 << 17)
+    folding.plan.cache_clear()
+    plans = [(folding.plan(c), c) for c in map(layer, LAYERS)]
+    assert any(p is not None and p.height < c.positions[0] for p, c in plans)
+    assert any(p is not None and p.channels < c.channels for p, c in plans)
+    folding.plan.cache_clear()
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("case", LAYERS)
+def test_bad_numbers_reach_what_they_are_added_to_and_nothing_else(
+    case: tuple[object, ...], bad: float
+) -> None:
+    x, w, _, dy = tensors(layer(case))
+    clean = both(x, w, dy, case)[0]
+    spoilt_w, spoilt_dy = w.copy(), dy.copy()
+    spoilt_w[0, 1, -1] = bad
+    spoilt_dy[(1, 0, 0, *(n // 2 for n in dy.shape[3:]))] = bad
+    for got, want in (both(x, spoilt_w, dy, case), both(x, w, spoilt_dy, case)):
+        assert not np.isfinite(want).all()
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    # The last sample has no bad number: it keeps every bit.
+    assert got[2].tobytes() == clean[2].tobytes()
+
+
+def test_scratch_holds_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No part of the scratch is asked for more than it has."""
+    asked: list[int] = []
+    real = direct.part
+
+    def part(number: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:  # type: ignore[type-arg]
+        asked.append(int(np.prod(shape)) * dtype.itemsize)
+        return real(number, shape, dtype)
+
+    monkeypatch.setattr(direct, "part", part)
+    for sizes, kernel, stride in (((224, 224), 7, 2), ((100_000,), 5, 1), ((40, 60, 50), 3, 2)):
+        n = len(sizes)
+        c = layer((sizes, (kernel,) * n, (stride,) * n, (1,) * n, (1, 1), 1, 3, 64), itemsize=4)
+        x, w, _, dy = tensors(c, 1)
+        folding.backward_input(c, dy, w, np.empty_like(x))
+    assert max(asked) <= folding.PART_BYTES
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": "circular"},
+        {"axes": (Axis(999, 3, 1, 1, 1, 1, 999),) * 2},
+        {"axes": (Axis(9, 1, 2, 1, 0, 0, 5),) * 2},
+    ],
+    ids=["padding", "scratch", "residues without taps"],
+)
+def test_others_are_left_to_others(change: dict[str, object]) -> None:
+    c = layer(LAYERS[3])
+    assert folding.suits(c)
+    assert not folding.suits(replace(c, **change))  # type: ignore[arg-type]
