@@ -126,30 +126,31 @@ class Admission:
         self.nbytes = 0
 
     def crowded(self, more: int) -> bool:
-        """Whether `check` might refuse somebody, with so many more than have permits."""
+        """Whether `acquire` might refuse somebody, with so many more than have permits."""
         limits = self._limits
         return self.requests + more > self._uncrowded or self.nbytes > limits.nbytes * (1 - HELD)
 
-    def check(self, nbytes: int, now: float, visitor: Visitor, ahead: int = 0) -> None:
-        """Refuse what `acquire` would refuse, before anything is done for it.
+    def refusal(
+        self, nbytes: int, now: float, visitor: Visitor, ahead: int = 0
+    ) -> QueueFull | None:
+        """How `acquire` would refuse a request, before anything is done for it; None where it would not.
 
         Args:
             nbytes: that it has at least.
             ahead: requests that were let in and have not acquired their permits yet.
-
-        Raises:
-            QueueFull: there is no room; says when there will be.
         """
         held = self.requests + ahead
         if not held:
-            return
+            return None
         limits = self._limits
-        requests, most = float(limits.requests), float(limits.nbytes)
-        full = held >= requests or self.nbytes + nbytes > most
-        if full or self._promises.claim(visitor, now) is None:
+        requests, most, nbytes = limits.requests, limits.nbytes, self.nbytes + nbytes
+        if held < requests and nbytes <= most:
+            if self._promises.claim(visitor, now) is not None:
+                return None
             free = 1 - min(self._promises.held(now) / requests, HELD)
-            if full or held >= requests * free or self.nbytes + nbytes > most * free:
-                raise self._refusal(held, now, visitor)
+            if held < requests * free and nbytes <= most * free:
+                return None
+        return self._refusal(held, now, visitor)
 
     def acquire(self, nbytes: int, now: float, visitor: Visitor = NOBODY) -> None:
         """Take a permit. Whatever was accepted singly by cost is let in when nothing else is.
@@ -157,7 +158,9 @@ class Admission:
         Raises:
             QueueFull: there is no room; says when there will be.
         """
-        self.check(nbytes, now, visitor)
+        refusal = self.refusal(nbytes, now, visitor)
+        if refusal is not None:
+            raise refusal
         promise = self._promises.claim(visitor, now)
         if promise is not None:
             self._promises.keep(promise)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 from collections.abc import Callable
 from time import monotonic
 from typing import Any
@@ -68,6 +69,7 @@ class Connection(HttpToolsProtocol):
         self.declining = False  # its head is told again, without its wish for another protocol
         self._first = b""  # what the request that is coming in began with
         self._turned_away = False  # it has its answer already
+        self._idle_since = -math.inf  # when the last was answered that set no timer
         self._leaving: asyncio.TimerHandle | None = None  # set once a refusal has been sent
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -93,11 +95,11 @@ class Connection(HttpToolsProtocol):
         if self._leaving is not None or self.transport.is_closing():
             return
         if self._between:
-            self._first = data[:HEAD_BYTES]
             refusal = self.gate.refusal(data, self._number, self._address)
             if refusal is not None:
                 self._turn_away(refusal)
                 return
+            self._first = data[:HEAD_BYTES]
         self._silent += len(data)
         self._unset_keepalive_if_required()
         try:
@@ -207,6 +209,8 @@ class Connection(HttpToolsProtocol):
             self._turned_away = True
             self._expect("body")
             Incoming(self, refusal.left)
+        elif self.timeout_keep_alive_task is not None:
+            self._idle_since = self.loop.time()
         else:
             self._await_next()
 
@@ -217,6 +221,16 @@ class Connection(HttpToolsProtocol):
         self.timeout_keep_alive_task = self.loop.call_later(
             self.timeout_keep_alive, self.timeout_keep_alive_handler
         )
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, unless it was used meanwhile: a timer costs more than a refusal."""
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self.timeout_keep_alive_task = self.loop.call_later(
+                left, self.timeout_keep_alive_handler
+            )
+        else:
+            super().timeout_keep_alive_handler()
 
     @property
     def _address(self) -> str:

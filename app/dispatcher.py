@@ -19,7 +19,7 @@ from functools import lru_cache
 import engine
 from app.admission import Admission, Cost, CostLimits, QueueLimits, check_cost, tensor_bytes, work
 from app.batcher import BatchLimits
-from app.errors import DeadlineExceeded, ShuttingDown, WorkersUnavailable
+from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavailable
 from app.jobs import Answer, Done, Job, Observer, Pending
 from app.promises import Visitor
 from app.runner import Runner
@@ -159,17 +159,30 @@ class Dispatcher:
         """Whether it is worth asking if there is room for so many more requests."""
         return self._admission.crowded(more)
 
-    def check_room(self, visitor: Visitor, nbytes: int = 1, ahead: int = 0) -> None:
+    def check_room(self, visitor: Visitor, nbytes: int = 1) -> None:
         """Refuse a request at its beginning if there would be no room for it.
 
         Args:
-            nbytes, ahead: see `Admission.check`.
+            nbytes: see `Admission.refusal`.
 
         Raises:
             QueueFull, ShuttingDown, WorkersUnavailable.
         """
+        refusal = self.refusal(visitor, nbytes)
+        if refusal is not None:
+            raise refusal
+
+    def refusal(self, visitor: Visitor, nbytes: int, ahead: int = 0) -> QueueFull | None:
+        """What `check_room` would raise for want of room; raising it would take longer.
+
+        Args:
+            ahead: see `Admission.refusal`.
+
+        Raises:
+            ShuttingDown, WorkersUnavailable.
+        """
         self._check_open()
-        self._admission.check(nbytes, time.monotonic(), visitor, ahead)
+        return self._admission.refusal(nbytes, time.monotonic(), visitor, ahead)
 
     def left(self, visitor: Visitor) -> None:
         """A connection has been closed, over which nobody will come back."""

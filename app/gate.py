@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from app import logs
 from app.dispatcher import Dispatcher
-from app.edge import SHARED_HEADERS, SMALL_REST, new_request_id, own_request_id
+from app.edge import SHARED_HEADERS, SMALL_REST, new_request_id
 from app.errors import QueueFull
 from app.lifecycle import Lifecycle
 from app.problems import problem
@@ -36,6 +36,9 @@ SUM_UP_EVERY_S = 1.0
 
 LONG_WAY = frozenset((b"expect", b"origin", b"proxy-connection", b"transfer-encoding", b"upgrade"))
 """Headers that ask for more than a plain answer; the parser takes `Proxy-Connection` for `Connection`."""
+
+_ASKS_FOR_A_PLACE = re.compile(rb"POST [^ ]{0,512}/(?:forward|backward)[ ?]")
+"""How a request begins that may be one of those for whom places are."""
 
 _REQUEST_ID = re.compile(rb"\r\nx-request-id: ([\x21-\x7e]{1,128})\r\n", re.IGNORECASE)
 
@@ -71,17 +74,19 @@ class Gate:
         # A look-up compares keyed hashes first, so that its time tells nothing of keys in heads.
         self._known: dict[bytes, Known] = {}
         self._passed = 0
-        self._refused: Counter[tuple[str, str]] = Counter()
-        refusal = problem(QueueFull("%(detail)s", retry_after=1.0), "%(id)s")
-        self._body = refusal.body
-        self._head = b"".join(
-            (
-                b"HTTP/1.1 503 Service Unavailable\r\n",
-                b"content-type: %b\r\n" % refusal.headers["Content-Type"].encode(),
-                *(b"%b: %b\r\n" % header for header in SHARED_HEADERS),
-                b"content-length: %d\r\nretry-after: %d\r\nx-request-id: %b\r\n\r\n",
-            )
+        self._refused: dict[Known, int] = {}
+        # What is the same in all answers, between detail and id, is put together here.
+        refusal = problem(QueueFull("%(detail)b", retry_after=1.0), "%(id)b")
+        head = (
+            b"HTTP/1.1 503 Service Unavailable\r\n",
+            b"content-type: %b\r\n" % refusal.headers["Content-Type"].encode(),
+            *(b"%b: %b\r\n" % header for header in SHARED_HEADERS),
+            b"content-length: %d\r\nretry-after: %d\r\nx-request-id: %b\r\n\r\n",
         )
+        before, rest = refusal.body.split(b"%(detail)b")
+        between, after = rest.split(b"%(id)b")
+        self._same = len(before) + len(between) + len(after)
+        self._form = b"".join((*head, before, b"%b", between, b"%b", after))
 
     def remember(self, data: bytes, headers: Sequence[tuple[bytes, bytes]], known: Known) -> None:
         """A request was refused for want of room, and for nothing else.
@@ -111,8 +116,8 @@ class Gate:
             data: the first bytes of it that have come.
             connection, address: see `Visitor`.
         """
-        if not data.startswith(b"POST "):
-            return None  # it takes no place
+        if _ASKS_FOR_A_PLACE.match(data) is None:
+            return None
         # Between two turns of the loop many may come, of whom nobody else knows yet.
         if not self._passed:
             asyncio.get_running_loop().call_soon(self._turn)
@@ -123,40 +128,44 @@ class Gate:
         known = self._known.get(head)
         if known is None or size + known.length < len(data) or self._lifecycle.draining:
             return None
-        name = own_request_id(given)
+        visitor = Visitor(given.decode(), connection, address)
         try:
-            visitor = Visitor(name, connection, address)
-            self._dispatcher.check_room(visitor, known.nbytes, self._passed - 1)
-        except QueueFull as error:
-            self._passed -= 1
-            if not self._refused:
-                asyncio.get_running_loop().call_later(SUM_UP_EVERY_S, self._sum_up)
-            self._refused[known.operation, known.action] += 1
-            answer = self._answer(error, name or new_request_id())
-            return Refusal(answer, size + known.length - len(data))
+            error = self._dispatcher.refusal(visitor, known.nbytes, self._passed - 1)
         except Exception:  # noqa: BLE001 - whatever it is, it is found again on the long way
             return None
-        return None
+        if error is None:
+            return None
+        self._passed -= 1
+        if not self._refused:
+            asyncio.get_running_loop().call_later(SUM_UP_EVERY_S, self._sum_up)
+        self._refused[known] = self._refused.get(known, 0) + 1
+        return Refusal(self._answer(error, given), size + known.length - len(data))
 
     def left(self, connection: int, address: str) -> None:
         """A connection has been closed."""
         self._dispatcher.left(Visitor("", connection, address))
 
-    def _answer(self, error: QueueFull, name: str) -> bytes:
-        text = json.dumps(name)[1:-1].encode()
-        body = self._body % {b"detail": error.detail.encode(), b"id": text}
-        return self._head % (len(body), error.retry_after, name.encode()) + body
+    def _answer(self, error: QueueFull, given: bytes) -> bytes:
+        name = text = given or new_request_id().encode()
+        if b'"' in name or b"\\" in name:
+            text = json.dumps(name.decode())[1:-1].encode()
+        detail = error.detail.encode()
+        size = self._same + len(detail) + len(text)
+        return self._form % (size, error.retry_after, name, detail, text)
 
     def _turn(self) -> None:
         """Those who passed are accepted from now on, or wait for their bodies."""
         self._passed = 0
 
     def _sum_up(self) -> None:
-        for (operation, action), count in self._refused.items():
+        counts: Counter[tuple[str, str]] = Counter()
+        for known, count in self._refused.items():
+            counts[known.operation, known.action] += count
+        self._refused.clear()
+        for (operation, action), count in counts.items():
             self._telemetry.turned_away(operation, action, count)
             fields = {"operation": operation, "action": action, "requests": count}
             logs.server.info("refused for want of room", extra={"fields": fields})
-        self._refused.clear()
 
 
 def _parted(data: bytes) -> tuple[bytes, bytes, int]:

@@ -9,6 +9,8 @@ it is full.
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -22,10 +24,16 @@ SLICE_BYTES = 1 << 20
 SINK_BYTES = 64 << 10
 """Size of the place for what nobody wants any more."""
 
+CAN_DISCARD = sys.platform == "linux"
+"""Whether the kernel throws received bytes away without copying them: MSG_TRUNC, tcp(7)."""
+
 
 def fresh(size: int) -> memoryview:
     """Memory that nobody has touched: pages are taken as bytes come, without the interpreter's lock."""
     return np.empty(size, np.uint8).data
+
+
+_NOWHERE = fresh(SLICE_BYTES)
 
 
 class Owner(Protocol):
@@ -91,6 +99,8 @@ class Incoming(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the memory is there
         """Where the next bytes go."""
+        if self._body is None and CAN_DISCARD:
+            self._discard()
         return self._place[: min(SLICE_BYTES, self._left)]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -127,6 +137,19 @@ class Incoming(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """It does again."""
         self._owner.resume_writing()
+
+    def _discard(self) -> None:
+        """Throw away what has come, but for the last byte, with which the transport sees the end."""
+        file = self._owner.transport.get_extra_info("socket").fileno()
+        ours = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, file)
+        try:
+            # The kernel writes nothing there, but wants to be shown so much room.
+            size = min(self._left - 1, SLICE_BYTES)
+            self._left -= ours.recv_into(_NOWHERE, size, socket.MSG_TRUNC) if size else 0
+        except OSError:
+            pass  # nothing has come, or the transport finds out what happened
+        finally:
+            ours.detach()
 
     def _hand_over(self, protocol: object) -> None:
         """Let another protocol read; a transport asks for it when it starts to read."""

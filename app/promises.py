@@ -103,8 +103,7 @@ class Promises:
         self._slots: dict[int, dict[Promise, None]] = {}
         self._seconds: dict[int, int] = {}
         self._oldest = 0
-        self._full_to = 0  # the seconds up to this one, from the next on, have room for no more
-        self._full_of = 0.0  # as long as no more than this are promised in one
+        self._found = (0, 0, 0)  # of the promise made last: the part of a second, least, its wait
         self._held_from = -1  # the part of a second for which `held` was counted last
         self._held = 0
         self._order = itertools.count()
@@ -126,32 +125,36 @@ class Promises:
             In how many seconds, whole ones, since a `Retry-After` has no others.
         """
         self.advance(now)
-        if not visitor.key:
+        key = visitor.key
+        if not key:
             return least
-        before = self._known.get(visitor.key)
+        before = self._known.get(key)
         if before is not None:
             self._drop(before)
-            self._full_to = 0
         longest = max(least, LONGEST_S if visitor.name else LONGEST_NAMELESS_S)
         over = 1 / max(self._obedience, LEAST_OBEDIENCE)
         in_second = PROMISED * per_s * over
         in_slot = max(in_second / SLOTS_PER_S, AT_ONCE * room * over, 1.0)
         apart = range(min(math.ceil(1 / in_second), LONGEST_S)) if in_second < 1 else _ONE
-        if in_second > self._full_of or self._full_to <= now:
-            self._full_to, self._full_of = int(now) + 1, 1.1 * in_second
         seconds, slots = self._seconds.get, self._slots.get
-        for in_s in range(max(least, self._full_to - int(now)), longest):
+        # Those who are refused in one part of a second look in the same places, one after the other.
+        at = _slot(now)
+        last, from_s, found = self._found
+        first = found if last == at and from_s == least and before is None else least
+        for in_s in range(first, longest):
             due = now + in_s
             second = int(due)
             # Neither a second nor a part of it may be crowded.
-            if seconds(second, 0) >= in_second:
-                self._full_to += second == self._full_to
-            elif len(slots(int(due * SLOTS_PER_S), ())) < in_slot and (
-                apart is _ONE or not any(seconds(second - back, 0) for back in apart)
+            if (
+                seconds(second, 0) < in_second
+                and len(slots(int(due * SLOTS_PER_S), ())) < in_slot
+                and (apart is _ONE or not any(seconds(second - back, 0) for back in apart))
             ):
                 if self._count < CAPACITY:
-                    self._file(Promise(visitor.key, due))
+                    self._file(Promise(key, due))
+                self._found = at, least, in_s
                 return in_s
+        self._found = at, least, max(first, longest - 1)
         return longest
 
     def claim(self, visitor: Visitor, now: float) -> Promise | None:

@@ -1,4 +1,4 @@
-"""A connection that is over holds nothing."""
+"""A connection that is over holds nothing, and one that is refused is not idle."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import gc
 import socket
 import struct
 import weakref
+from typing import Any
 
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
 from app.connection import Connection, bounded
+from app.gate import Refusal
 from app.options import load
+from app.settings import Settings
+from app.telemetry import Telemetry
 from tests.app.asgi import running
 
 REQUESTS = {
@@ -57,5 +61,59 @@ def test_a_connection_that_is_over_is_forgotten(request_: bytes, reset: bool) ->
             gc.collect()
             assert [ref() for ref in made] == [None]
             server.close()
+
+    asyncio.run(scenario())
+
+
+ASKING = b"POST /v1/conv/forward HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+class Transport(asyncio.Transport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: Any) -> None:
+        self.written.append(bytes(data))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+class FullHouse:
+    """A gate that lets nobody in."""
+
+    def refusal(self, *_: object) -> Refusal:
+        return Refusal(b"no room", 0)
+
+
+def connected() -> tuple[Connection, Transport]:
+    kind = bounded(Settings(), Telemetry(), FullHouse())  # type: ignore[arg-type]
+    config = uvicorn.Config(lambda *_: None, http=kind, timeout_keep_alive=60)
+    config.load()
+    connection, transport = kind(config, ServerState(), {}), Transport()
+    connection.connection_made(transport)
+    return connection, transport
+
+
+def test_a_connection_is_idle_from_its_last_refusal_on() -> None:
+    async def scenario() -> None:
+        connection, transport = connected()
+        for _ in range(3):
+            connection.data_received(ASKING)
+        assert transport.written == [b"no room"] * 3
+        # The timer of the first refusal runs out 60 s after it; the last one was just now.
+        connection.timeout_keep_alive_handler()
+        assert not transport.closed
+        assert connection.timeout_keep_alive_task is not None
+        now = connection.loop.time()
+        assert 59 < connection.timeout_keep_alive_task.when() - now <= 60
+        connection._idle_since -= 60
+        connection.timeout_keep_alive_handler()
+        assert transport.closed
 
     asyncio.run(scenario())

@@ -33,10 +33,11 @@ class Room:
         assert more > 0
         return self.is_crowded
 
-    def check_room(self, visitor: Visitor, nbytes: int, ahead: int) -> None:
+    def refusal(self, visitor: Visitor, nbytes: int, ahead: int) -> QueueFull | None:
         self.asked.append((visitor, nbytes, ahead))
-        if self.error is not None:
-            raise self.error
+        if self.error is None or isinstance(self.error, QueueFull):
+            return self.error
+        raise self.error
 
 
 class Rig:
@@ -198,7 +199,8 @@ def test_those_who_passed_in_the_same_turn_of_the_loop_are_counted() -> None:
         rig.room.error = None
         for _ in range(3):
             rig.refusal(head() + BODY)
-            rig.refusal(head(line="GET /livez HTTP/1.1"))  # takes no place
+            rig.refusal(head(line="GET /livez HTTP/1.1"))  # takes no place, nor does the next
+            rig.refusal(head(line="POST /v1/conv/plan HTTP/1.1"))
         assert [ahead for *_, ahead in rig.room.asked] == [0, 1, 2]
         rig.room.error = FULL
         for _ in range(3):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
 
 import msgpack
 import numpy as np
 import pytest
 
-from app.incoming import SLICE_BYTES
+from app.incoming import CAN_DISCARD, SLICE_BYTES, Incoming
 from app.routes.body import IN_PLACE_BYTES
 from tests.serving import Running, serving
 
@@ -169,3 +173,29 @@ def test_a_client_that_leaves_in_the_middle_is_forgotten(service: Running) -> No
     end = time.monotonic() + 10
     while held(service):
         assert time.monotonic() < end
+
+
+@pytest.mark.skipif(not CAN_DISCARD, reason="the kernel copies what it is to throw away")
+def test_what_nobody_wants_is_thrown_away_where_it_is() -> None:
+    async def scenario(theirs: socket.socket, ours: socket.socket) -> None:
+        transport = Mock(get_extra_info=lambda _: ours)
+        owner: Any = SimpleNamespace(transport=transport, flow=Mock(), body_received=Mock())
+        incoming = Incoming(owner, 1000)
+        assert len(incoming.get_buffer(-1)) == 1000  # nothing has come
+        theirs.sendall(bytes(600))
+        assert len(incoming.get_buffer(-1)) == 400
+        theirs.sendall(bytes(399) + b"!POST")
+        place = incoming.get_buffer(-1)
+        assert len(place) == 1  # the last byte is the transport's, which learns of the end by it
+        assert ours.recv_into(place) == 1
+        assert place.tobytes() == b"!"
+        incoming.buffer_updated(1)
+        owner.body_received.assert_called_once_with()
+        assert ours.recv(100) == b"POST"
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        theirs = socket.create_connection(server.getsockname())
+        ours, _ = server.accept()
+        with theirs, ours:
+            ours.setblocking(False)
+            asyncio.run(scenario(theirs, ours))

@@ -21,6 +21,7 @@ from app.promises import (
     LONGEST_NAMELESS_S,
     LONGEST_S,
     PROMISED,
+    SLOTS_PER_S,
     Promises,
     Visitor,
 )
@@ -144,12 +145,11 @@ def test_places_are_held_for_as_many_as_are_due_and_no_more_than_a_part_of_the_q
         admission.acquire(1, 0.0, named("promised"))
     due = refusal.value.retry_after or math.nan
     admission.release(1, due)
-    with pytest.raises(QueueFull):
-        admission.check(1, due, others)
+    assert admission.refusal(1, due, others) is not None
     admission.release(1, due)
-    admission.check(1, due, others)
+    assert admission.refusal(1, due, others) is None
     admission.acquire(1, due)
-    admission.check(1, due, named("promised"))
+    assert admission.refusal(1, due, named("promised")) is None
     admission.acquire(1, due, named("promised"))
     assert admission.requests == 8
 
@@ -167,9 +167,8 @@ def test_places_are_held_for_as_many_as_are_due_and_no_more_than_a_part_of_the_q
 
 def test_those_who_were_let_in_a_moment_ago_count() -> None:
     admission = Admission(QueueLimits(8, 1000))
-    admission.check(1, 0.0, named("a"), ahead=7)
-    with pytest.raises(QueueFull):
-        admission.check(1, 0.0, named("a"), ahead=8)
+    assert admission.refusal(1, 0.0, named("a"), ahead=7) is None
+    assert admission.refusal(1, 0.0, named("a"), ahead=8) is not None
 
 
 def test_a_promise_has_its_time_and_is_kept_once() -> None:
@@ -252,7 +251,7 @@ def test_promises_are_spread_over_seconds_as_places_fall_free() -> None:
     promise = promises.claim(named("0"), 2.5)
     assert promise is not None
     promises.keep(promise)
-    assert promises.make(named("again"), 0.5, 2, 60.0, ROOM) == 2
+    assert promises.make(named("again"), 0.5 + 1 / SLOTS_PER_S, 2, 60.0, ROOM) == 2
 
 
 def test_promises_are_spread_over_a_second_as_the_queue_can_take_them() -> None:
