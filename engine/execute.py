@@ -65,10 +65,12 @@ def prepare(
     return _prepared(operation, action, frozen[0], key, frozen[1])
 
 
-@lru_cache(maxsize=256)
+_NAMES = {np.dtype(name).char: name for name in (*FLOATS, *INTEGERS)}
+
+
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """The dtype's canonical name, which NumPy works out anew each time it is asked."""
-    return dtype.name
+    return _NAMES.get(dtype.char) or dtype.name
 
 
 def run(

@@ -57,12 +57,12 @@ class Correlation:
     def _hash(self) -> int:
         return hash((self.axes, self.groups, self.channels, self.outputs, self.mode, self.wanted))
 
-    @property
+    @cached_property
     def taps(self) -> int:
         """Positions in a window, K."""
         return prod(self.kernel)
 
-    @property
+    @cached_property
     def kernel(self) -> tuple[int, ...]:
         """Taps along each axis."""
         return tuple(axis.kernel for axis in self.axes)

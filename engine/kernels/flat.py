@@ -85,7 +85,7 @@ def flat(c: Correlation) -> Flat:
     length = 1 + sum((p - 1) * step for p, step in zip(c.positions, steps, strict=True))
     moves = [a.dilation * step for a, step in zip(c.axes, steps, strict=True)]
     taps = np.ndindex(*c.kernel)
-    rows = c.groups * max(c.channels * c.taps, c.outputs)
+    rows = c.groups * max(c.channels * c.taps + 1, c.outputs)
     planes = c.groups * c.channels * max(prod(padded), c.outputs * c.taps)
     largest = max(rows * length, planes) * c.itemsize
     return Flat(
@@ -119,7 +119,8 @@ class Views:
         slab: padded planes (n, G, C, *S'); `inner` are the inputs in them.
         taps: the run of every tap in the slab, (n, G, C, *K, L).
         runs: the run of each tap in the slab, (n, G, C, L), one after another.
-        columns: (n, G, C, *K, L); `matrix` is the same as (n, G, C·K, L).
+        columns: (n, G, C, *K, L); `matrix` is the same as (n, G, C·K, L), and `ones` a row after it,
+            which makes them `biased` (n, G, C·K + 1, L).
         rows: what stands on the other side, (n, G, O, L); `outputs` are its columns (n, G, O, *P).
         sums: products of columns and rows, (n, G, C·K, O); it lies where the slab does.
     """
@@ -130,6 +131,8 @@ class Views:
     runs: tuple[Array, ...]
     columns: Array
     matrix: Array
+    ones: Array
+    biased: Array
     rows: Array
     outputs: Array
     sums: Array
@@ -165,7 +168,9 @@ def _made(c: Correlation, samples: int) -> Views:
     lead, other = (samples, c.groups, c.channels), (samples, c.groups, c.outputs)
     slab = part(1, (*lead, *plan.padded), dtype)
     planes = slab.reshape(*lead, -1)
-    columns = part(0, (*lead, *c.kernel, plan.length), dtype)
+    biased = part(0, (samples, c.groups, c.channels * c.taps + 1, plan.length), dtype)
+    matrix = biased[:, :, :-1]
+    columns = matrix.reshape(*lead, *c.kernel, plan.length, copy=False)
     rows = part(2, (*other, plan.length), dtype)
     steps = [step * c.itemsize for step in plan.steps]
     moves = [a.dilation * step for a, step in zip(c.axes, steps, strict=True)]
@@ -177,7 +182,9 @@ def _made(c: Correlation, samples: int) -> Views:
         np.ndarray(columns.shape, dtype, slab, 0, taps),
         tuple(planes[..., lo : lo + plan.length] for lo in plan.offsets),
         columns,
-        columns.reshape(samples, c.groups, c.channels * c.taps, plan.length),
+        matrix,
+        biased[:, :, -1],
+        biased,
         rows,
         np.ndarray((*other, *c.positions), dtype, rows, 0, outputs),
         part(1, (samples, c.groups, c.channels * c.taps, c.outputs), dtype),
@@ -186,16 +193,16 @@ def _made(c: Correlation, samples: int) -> Views:
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
-    offset = None if bias is None else bias.reshape(*bias.shape, *(1,) * len(c.axes))
+    # The bias is one more factor of a column of ones: adding it to short rows would take longer.
+    weights = w if bias is None else np.concatenate((w, bias[:, :, None]), axis=2)
 
     def block(lo: int, hi: int) -> None:
         v = views(c, hi - lo)
         v.load(x[lo:hi])
-        np.matmul(w, v.matrix, out=v.rows)
-        if offset is None:
-            y[lo:hi] = v.outputs
-        else:
-            np.add(v.outputs, offset, out=y[lo:hi])
+        if bias is not None:
+            v.ones.fill(1)
+        np.matmul(weights, v.matrix if bias is None else v.biased, out=v.rows)
+        y[lo:hi] = v.outputs
 
     for_each(block, ranges(x.shape[0], flat(c).samples), c.flops * x.shape[0])
 

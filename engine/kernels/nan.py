@@ -29,6 +29,7 @@ def settle_nan(array: Array) -> None:
 
 
 def _settle(numbers: Array) -> None:
-    # A NaN is the minimum of whatever it is among; sums would take twice as long.
-    if np.isnan(np.minimum.reduce(numbers)):
+    # A NaN is the minimum of whatever it is among, and differs from itself; sums would take twice as long.
+    least = np.minimum.reduce(numbers)
+    if least != least:
         numbers[np.isnan(numbers)] = np.nan
