@@ -21,6 +21,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile
+from engine.kernels.slabs import occupied
 from engine.threads import scratch
 
 Array = NDArray[Any]
@@ -145,7 +146,7 @@ def _moves(
         targets.append(slice(lo - start, hi - start))
         sources.append(slice(lo, hi))
     phases, width = shape[-2:]
-    for phase in range(phases):
+    for phase in occupied(phases, -starts[-1], axes[-1].size):
         first = starts[-1] + phase
         lo = max(0, -(first // phases))
         hi = min(width, -(-(axes[-1].size - first) // phases))

@@ -6,6 +6,7 @@ all outputs then is consecutive.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
@@ -41,8 +42,18 @@ class Row:
 def row(axis: Axis) -> Row:
     """The row that the outputs of an axis read."""
     width = -(-((axis.out - 1) * axis.stride + axis.extent) // axis.stride)
-    moves = tuple(_move(axis, residue, width) for residue in range(axis.stride))
+    moves = tuple(
+        _move(axis, residue, width) for residue in occupied(axis.stride, axis.low, axis.size)
+    )
     return Row(axis.stride, width, tuple(m for m in moves if m[1].start < m[1].stop), _taps(axis))
+
+
+def occupied(stride: int, low: int, size: int) -> Iterable[int]:
+    """The residues modulo `stride` of `size` inputs that stand behind `low` numbers of padding.
+
+    Where the stride is longer than the inputs, they are few of all residues there are.
+    """
+    return range(stride) if stride <= size else sorted((i + low) % stride for i in range(size))
 
 
 def _move(axis: Axis, residue: int, width: int) -> tuple[int, slice, slice]:

@@ -46,6 +46,17 @@ def test_windows_are_those_of_the_padded_input(axes: tuple[Axis, ...], mode: str
 
 
 @pytest.mark.parametrize("mode", PADDING)
+def test_windows_further_apart_than_inputs_take_no_more_work_than_they_do(mode: str) -> None:
+    """Counted residue by residue, a stride like this one would keep a service busy for hours."""
+    stride, x = 2**31 - 1, np.arange(6.0).reshape(1, 1, 1, 2, 3)
+    axes = (axis(2, 2, stride, 1, 0, 0), axis(3, 2, stride, 1, 1, 0))
+    columns = np.full((1, 1, 1, 2, 2, 1, 1), np.nan)
+    gather(x, axes, ((0, 1), (0, 1)), mode, columns)
+    padded = np.pad(x, [(0, 0)] * 4 + [(1, 0)], PADDING[mode])
+    assert np.array_equal(columns[0, 0, 0, :, :, 0, 0], padded[0, 0, 0, :, :2])
+
+
+@pytest.mark.parametrize("mode", PADDING)
 @pytest.mark.parametrize("axes", AXES)
 def test_scatter_is_the_adjoint_of_gather(axes: tuple[Axis, ...], mode: str) -> None:
     rng = np.random.default_rng(1)
