@@ -33,7 +33,7 @@ def test_every_tap_reads_its_inputs_or_padding(data: st.DataObject) -> None:
 
 
 def test_a_stride_beyond_the_inputs_takes_no_more_work_than_they_do() -> None:
-    """One that is visited residue by residue would keep a service busy for hours by a request of some bytes."""
+    """Visited residue by residue, it would keep a service busy for hours by a request of some bytes."""
     stride = 2**62
     places = ((1, 0), (2, 1), (3, 2))
     moves = tuple((residue, slice(0, 1), slice(i, i + 1, stride)) for residue, i in places)
