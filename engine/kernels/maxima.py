@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile, Windows
+from engine.kernels.handing import Kept, hand
 from engine.kernels.patches import inside, within
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import (
@@ -103,38 +104,16 @@ def _empty(windows: Windows, lo: int, hi: int) -> Array:
     return np.flatnonzero(taps_between(windows, lo, hi, 0, windows.size) == 0)
 
 
-def route(
-    p: Pooling, x: Array, g: Array, tile: Tile, dx: Array, kept: dict[tuple[int, ...], Array]
-) -> None:
-    """Add the gradient g (n, c, *T) of a tile's maxima to the first input that equals its maximum.
+def route(p: Pooling, x: Array, dy: Array, tile: Tile, dx: Array, kept: Kept) -> None:
+    """Write the gradient dy (n, c, *P) of all maxima to those inputs of dx (n, c, *S) that a tile owns.
 
-    Tiles come in row-major order, and the first of them finds dx undefined. `kept` holds what is the
-    same for all blocks of a shape, for as long as the caller keeps it.
+    The first input that equals a maximum gets it. `kept` lasts as long as the call.
     """
-    clear(p, tile, dx)
-    axes = few(p)
-    if axes is None:
-        scatter_indices(tile_argmax(p, x, tile)[1], g, dx)
+    if axes := few(p):
+        hand(stored(p, x), stored(p, dy), axes, tile, stored(p, dx), kept)
         return
-    arena = Arena()
-    target, values = stored(p, dx), stored(p, g)
-    strides = [stride // dx.itemsize for stride in target.strides]
-    lead, steps = strides[: -1 - len(axes)], strides[-1 - len(axes) : -1]
-    _, taps, blanks = winners(stored(p, x), axes, tile, arena)
-    # Relative to the tile, all tiles are alike but for those that begin in the padding.
-    start = _start(axes, tile, steps)
-    key = (*taps.shape, min(start, 0))
-    if key not in kept:
-        apart = (axis.stride * step for axis, step in zip(axes, steps, strict=True))
-        kept[key] = _grid(taps.shape, [*lead, *apart, strides[-1]]) + min(start, 0)
-    where = _places(axes, taps, steps, kept[key], arena)
-    if blanks is not None:
-        where, values = where[~blanks], values[~blanks]
-    inputs = target.reshape(-1, copy=False)[max(start, 0) :]
-    if all(axis.stride >= axis.extent for axis in axes):
-        inputs[where.reshape(-1)] = values.reshape(-1)
-    else:
-        np.add.at(inputs, where.reshape(-1), values.reshape(-1))
+    clear(p, tile, dx)
+    scatter_indices(tile_argmax(p, x, tile)[1], dy[within(slices(tile))], dx)
 
 
 def spread_ties(

@@ -120,9 +120,13 @@ def overlapping(p: Pooling) -> tuple[Axis, ...] | None:
     return axes if axes and any(axis.stride < axis.extent for axis in axes) else None
 
 
-def winner_blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
+def winner_blocks(
+    p: Pooling, samples: int, itemsize: int, room: Callable[..., int] = room
+) -> Blocks:
     """Blocks for finding where maxima stand, as large as the scratch allows: fewer calls of NumPy,
     each of which threads have to take turns to begin.
+
+    `room(axes, tile, inner, itemsize)` says what a tile of one plane takes.
     """
     axes = few(p)
     if axes is None:

@@ -193,6 +193,14 @@ def room(axes: tuple[Axis, ...], tile: Tile, inner: int, itemsize: int) -> int:
     return found.places * itemsize + 4 * prod(found.lengths) + 8 * outputs
 
 
+def lay(x: Array, found: Recipe, border: float, laid: Array) -> None:
+    """Lay x (*B, *S, I) out by residues, those of the last axis first: (*U reversed, *B, *L, I)."""
+    for target, source in found.moves:
+        _copy(laid[target], x, source)
+    for edge in found.borders:
+        laid[edge] = border
+
+
 def ordered(x: Array) -> Array:
     """Integers in the order of maxima: equal zeros, NaN highest, and the lowest integer for none."""
     bits = (x + 0).view(f"i{x.itemsize}")
@@ -204,13 +212,9 @@ def ordered(x: Array) -> Array:
 
 
 def _laid(x: Array, found: Recipe, border: float, arena: Arena) -> Array:
-    """The inputs by residues, those of the last axis first: (*U reversed, *B, *L, I)."""
     lead = x.shape[: -len(found.lengths)]
     laid = arena.take((*found.residues, *lead, *found.lengths), x.dtype)
-    for target, source in found.moves:
-        _copy(laid[target], x, source)
-    for edge in found.borders:
-        laid[edge] = border
+    lay(x, found, border, laid)
     return laid
 
 

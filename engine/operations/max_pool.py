@@ -19,9 +19,12 @@ from numpy.typing import NDArray
 from engine.errors import InvalidValue, MissingField, ShapeMismatch, fail
 from engine.geometry import Axis, Tile
 from engine.indices import check_indices
+from engine.kernels.handing import Kept
+from engine.kernels.handing import room as hand_room
 from engine.kernels.maxima import admit_zeros, route, spread_ties, tile_argmax, tile_max
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import Pooling, blocks, few, slices, winner_blocks
+from engine.kernels.winners import room
 from engine.layouts import channels_first
 from engine.operation import Tails
 from engine.options import Choice, Flag, Shape, option
@@ -160,8 +163,9 @@ class MaxPool(Pool):
         pooling: Pooling = plan.geometry.pooling
         zeros, ties = plan.config.pad_value == "zero", plan.config.ties
         samples = dx.shape[0]
-        tiles, cut = winner_blocks(pooling, samples, dx.itemsize)
-        kept: dict[tuple[int, ...], Array] = {}
+        handed = ties == "first" and not zeros
+        tiles, cut = winner_blocks(pooling, samples, dx.itemsize, hand_room if handed else room)
+        kept = Kept()
 
         def tiled(n: slice, c: slice, tile: Tile) -> None:
             upstream = dy[(n, c, *slices(tile))]
@@ -172,7 +176,7 @@ class MaxPool(Pool):
                 admit_zeros(pooling, tile, best, found)
                 scatter_indices(found, upstream, dx[n, c])
             else:
-                route(pooling, x[n, c], upstream, tile, dx[n, c], kept)
+                route(pooling, x[n, c], dy[n, c], tile, dx[n, c], kept)
 
         def planes(n: slice, c: slice) -> None:
             if indices is not None and ties == "first":

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine.geometry import Axis, strided_out
+from engine.kernels.handing import Kept
 from engine.kernels.maxima import route, tile_argmax
 from engine.kernels.placing import scatter_indices
 from engine.kernels.plane_sums import spread
@@ -43,7 +44,7 @@ def test_the_first_maximum_gets_the_gradient(p: Pooling, numbers: str) -> None:
     dy[0, 0, 0] = np.inf
     tile = tuple((0, n) for n in p.positions)
     got, want = np.full_like(x, 7), np.zeros_like(x)
-    route(p, x, dy, tile, got, {})
+    route(p, x, dy, tile, got, Kept())
     scatter_indices(tile_argmax(p, x, tile)[1], dy, want)
     np.testing.assert_array_equal(got, want)
 

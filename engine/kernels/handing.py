@@ -1,0 +1,220 @@
+"""The gradient of maxima, handed from windows to the inputs that won them, one axis at a time.
+
+Windows are reduced along the last axis first, over inputs laid out as in `winners`. Every comparison
+leaves a mask: which windows a later tap won. The gradient takes the way back, first axis first: its bits
+times the mask, 0 or 1, are what the tap gets, and the exclusive or of both is left to the taps before it.
+Nothing is added to but where taps meet on one input, and no position is ever worked out. Of equal
+maxima the first in a row wins, then the first of the rows: the first in row-major order.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import Axis, Tile
+from engine.kernels.owning import own
+from engine.kernels.winners import LITTLE, Recipe, lay, ordered, recipe
+from engine.threads import Arena
+
+Array = NDArray[Any]
+Index = tuple[Any, ...]
+Step = tuple[np.ufunc, tuple[Array, ...], Array]
+"""A ufunc, what it takes, and where its result goes."""
+
+Taps = tuple[tuple[int, int], ...]
+"""For each tap, its residue and how many places after the window it stands."""
+
+BOOL = np.dtype(np.bool_)
+
+MOST_KEPT = 4
+"""Shapes of blocks that a thread keeps: tiles at the edges of a plane, and between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handing:
+    """Views of a thread's scratch, and what is done to them, for blocks of one shape.
+
+    Attributes:
+        laid: the inputs by residues; afterwards their gradient, as `gradient` sees it.
+        compare: makes the masks.
+        upstream: where the gradient of the windows goes.
+        zeros: places of the gradient that no window reaches.
+        hand: makes the gradient of the inputs.
+    """
+
+    laid: Array
+    gradient: Array
+    compare: tuple[Step, ...]
+    upstream: Array
+    zeros: tuple[Array, ...]
+    hand: tuple[Step, ...]
+
+
+class Kept(threading.local):
+    """What a thread keeps from one block to the next, for as long as a call lasts."""
+
+    def __init__(self) -> None:
+        self.handings: dict[tuple[Any, ...], Handing] = {}
+
+
+def hand(x: Array, g: Array, axes: tuple[Axis, ...], tile: Tile, dx: Array, kept: Kept) -> None:
+    """Write the gradient of the inputs that a tile owns to dx (*B, *S, I).
+
+    x is (*B, *S, I), g the gradient (*B, *P, I) of all windows' maxima. The first of a window's
+    equal maxima gets it.
+    """
+    mine = own(axes, tile)
+    found = recipe(axes, mine.reach, x.shape[-1])
+    lead = x.shape[: -len(found.lengths)]
+    # Reading everything in order before it is taken apart also brings it into the cache. NaN equals
+    # nothing, and minus infinity a border.
+    plain = np.minimum.reduce(x[mine.read], axis=None, initial=np.inf) > -np.inf
+    dtype = x.dtype if plain else np.dtype(f"i{x.itemsize}")
+    key = (axes, mine.reach, x.shape, dtype)
+    if key not in kept.handings:
+        if len(kept.handings) == MOST_KEPT:
+            kept.handings.clear()
+        kept.handings[key] = _handing(found, lead, dtype)
+    steps = kept.handings[key]
+    if plain:
+        lay(x, found, -np.inf, steps.laid)
+    else:
+        inputs = np.empty(steps.laid.shape, x.dtype)
+        lay(x, found, -np.inf, inputs)
+        steps.laid[...] = ordered(inputs)
+        for edge in found.borders:
+            steps.laid[edge] = np.iinfo(steps.laid.dtype).min
+    for ufunc, operands, result in steps.compare:
+        ufunc(*operands, out=result)
+    np.copyto(steps.upstream, g[mine.outputs])
+    for zero in steps.zeros:
+        zero.fill(0)
+    for ufunc, operands, result in steps.hand:
+        ufunc(*operands, out=result)
+    if not mine.covered:
+        dx[mine.inputs] = 0
+    for source, target in mine.moves:
+        _put(dx, target, steps.gradient[source])
+
+
+def room(axes: tuple[Axis, ...], tile: Tile, inner: int, itemsize: int) -> int:
+    """Bytes of the arena that a tile of one plane takes."""
+    found = recipe(axes, tile, inner)
+    places = prod(found.lengths)
+    masks, most = 0, places
+    for residues, taps in reversed(found.stages):
+        masks += places * (len(taps) - 1)
+        most, places = places, places * residues
+    return (found.places + prod(found.lengths) + most) * itemsize + masks
+
+
+def _handing(found: Recipe, lead: tuple[int, ...], dtype: np.dtype[Any]) -> Handing:
+    """The steps for inputs (*lead, *S, I) that are compared as `dtype`."""
+    arena = Arena()
+    real, bits = (np.dtype(f"{kind}{dtype.itemsize}") for kind in "fu")
+    laid = arena.take((*found.residues, *lead, *found.lengths), dtype)
+    compare: list[Step] = []
+    stages: list[tuple[Taps, list[Array], Array, Array]] = []
+    values = laid
+    for residues, taps in found.stages:
+        values = values.reshape(residues, -1)
+        best = arena.take(values.shape[1:], dtype)
+        won = _compare(values, taps, best, compare, arena)
+        stages.append((taps, won, values.view(bits), best.view(bits)))
+        values = best
+    upstream = arena.take(values.shape, bits)
+    upstream.fill(0)
+    zeros: list[Array] = []
+    steps: list[Step] = []
+    g = upstream
+    for taps, won, target, rest in reversed(stages):
+        zeros += _unreached(taps, target)
+        steps += _hand(g, taps, won, rest, target, arena)
+        g = target.reshape(-1)
+    outputs = upstream.view(real).reshape(*lead, *found.lengths)[found.outputs]
+    return Handing(laid, laid.view(real), tuple(compare), outputs, tuple(zeros), tuple(steps))
+
+
+def _end(taps: Taps, places: int) -> int:
+    """Places at which windows can begin."""
+    return places - max(shift for _, shift in taps)
+
+
+def _fresh(taps: Taps) -> list[bool]:
+    """For each tap, whether it is the last of its residue, and so the first that is handed to."""
+    residues = [residue for residue, _ in taps]
+    return [residue not in residues[tap + 1 :] for tap, residue in enumerate(residues)]
+
+
+def _compare(
+    values: Array, taps: Taps, best: Array, steps: list[Step], arena: Arena
+) -> list[Array]:
+    """Add the steps that reduce values (U, n) to their best (n); what each tap but the first won."""
+    end = _end(taps, best.size)
+    views = [values[residue, shift : shift + end] for residue, shift in taps]
+    result, highest, won = best[:end], views[0], []
+    for view in views[1:]:
+        won.append(arena.take((end,), BOOL))
+        steps.append((np.less, (highest, view), won[-1]))
+        steps.append((np.maximum, (highest, view), result))
+        highest = result
+    if highest is not result:
+        steps.append((np.positive, (highest,), result))
+    return won
+
+
+def _unreached(taps: Taps, target: Array) -> list[Array]:
+    """What the first of the taps to be handed to leaves out of each residue of target (U, n)."""
+    end = _end(taps, target.shape[1])
+    edges = []
+    for (residue, shift), fresh in zip(taps, _fresh(taps), strict=True):
+        if fresh:
+            edges += [target[residue, :shift], target[residue, shift + end :]]
+    return [edge for edge in edges if edge.size]
+
+
+def _hand(
+    g: Array, taps: Taps, won: list[Array], rest: Array, target: Array, arena: Arena
+) -> list[Step]:
+    """The steps that hand g (n) to taps in target (U, n); rest (n) has room for what is left."""
+    end, fresh = _end(taps, g.size), _fresh(taps)
+    real = np.dtype(f"f{g.itemsize}")
+    places = [target[residue, shift : shift + end] for residue, shift in taps]
+    spare = g if all(fresh[1:]) else arena.take((end,), g.dtype)
+    left, steps = g[:end], list[Step]()
+    for tap in reversed(range(len(taps))):
+        place, part = places[tap], left
+        if tap:
+            part = place if fresh[tap] else spare
+            left = places[0] if tap == 1 and fresh[0] else rest[:end]
+            before = g[:end] if tap == len(taps) - 1 else rest[:end]
+            steps.append((np.multiply, (before, won[tap - 1]), part))
+            steps.append((np.bitwise_xor, (before, part), left))
+        if not fresh[tap]:
+            sums = place.view(real)
+            steps.append((np.add, (sums, part.view(real)), sums))
+        elif part is not place:
+            steps.append((np.positive, (part,), place))
+    return steps
+
+
+def _put(dx: Array, to: Index, values: Array) -> None:
+    inputs = to[-2]
+    if LITTLE and inputs.step == 2 and dx.shape[-1] == 1 and dx.strides[-2] == dx.itemsize == 4:
+        rows, first = dx[(*to[:-2], slice(None), 0)], inputs.start
+        pairs = min(values.shape[-2], (dx.shape[-2] - first) // 2)
+        if first % 2 == 0:
+            # Numbers of every second place and zeros, which the others replace, are wide integers.
+            halves = rows[..., first : first + 2 * pairs].view(np.uint64)
+            np.copyto(halves, values[..., :pairs, 0].view(np.uint32))
+            to, values = (
+                (*to[:-2], slice(first + 2 * pairs, inputs.stop, 2), to[-1]),
+                values[..., pairs:, :],
+            )
+    dx[to] = values
