@@ -25,7 +25,6 @@ from app.promises import Visitor
 from app.runner import Runner
 from app.workers.cpus import available_cpus, threads_per_worker
 from app.workers.inline import InlineWorker
-from app.workers.offload import NICE
 from app.workers.pool import Pool
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import Worker
@@ -83,12 +82,12 @@ class Dispatcher:
         self._closing = False
         self._all_answered = asyncio.Event()
         runner = Runner(self._queue, observer, limits.max_compute_s)
-        make, died = make_worker or worker_maker(limits, NICE), observer.worker_restarted
+        make, died = make_worker or worker_maker(limits), observer.worker_restarted
         self._pool = Pool(max(1, limits.workers), make, runner.serve, died, self._give_up)
         self._pools = [self._pool]
         if limits.batch.small:
             # Small work can do without it, so that there is nothing to do where it cannot be had.
-            make = make_worker or worker_maker(limits)
+            make = make_worker or worker_maker(limits, urgent=True)
             self._pools.append(Pool(1, make, runner.serve_express, died, lambda: None))
 
     @property
@@ -262,7 +261,7 @@ def _cost(call: engine.Call, samples: int) -> Cost:
     return call.cost(samples)
 
 
-def worker_maker(limits: DispatchLimits, nice: int = 0) -> Callable[[], Worker]:
+def worker_maker(limits: DispatchLimits, *, urgent: bool = False) -> Callable[[], Worker]:
     """What makes the workers that the limits ask for; see `ProcessOptions` for the rest."""
     if limits.workers == 0:
         return InlineWorker
@@ -271,6 +270,6 @@ def worker_maker(limits: DispatchLimits, nice: int = 0) -> Callable[[], Worker]:
         threads=threads_per_worker(limits.workers, available_cpus()),
         arena_bytes=largest + ARENA_SLACK_BYTES,
         keep_bytes=limits.keep_bytes,
-        nice=nice,
+        urgent=urgent,
     )
     return lambda: ProcessWorker(options)

@@ -25,6 +25,7 @@ from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.settings import Settings
 from app.workers.memory import keep_freed_memory
+from app.workers.turns import come_first
 
 SWEEP_S = 1.0
 """How often connections that wait too long are looked for."""
@@ -177,6 +178,7 @@ def serve(settings: Settings) -> int:
     """
     listener = listen(settings)
     keep_freed_memory()
+    come_first()
     handler = logs.configure(settings.log_level, settings.log_format)
     settings = with_files(settings)
     app = create_app(settings, lambda: handler.dropped)

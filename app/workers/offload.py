@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -11,14 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from app.workers.cpus import available_cpus
+from app.workers.turns import come_last
 
 OFFLOAD_BYTES = 1 << 20
 """Copying so much takes longer than handing it to a thread and back."""
-
-NICE = 12
-"""By how much what takes long, copies and computations, yields to the event loop and to small work.
-Less, and a scheduler's slice of some milliseconds passes before those have their turn; more, and
-programs of others would leave nothing to it."""
 
 T = TypeVar("T")
 
@@ -33,8 +28,7 @@ async def copying(nbytes: int, function: Callable[[], T]) -> T:
 def _yield_to_others() -> None:
     """Make this thread nice; elsewhere than on Linux only whole processes can be."""
     if sys.platform == "linux":
-        ours = os.getpriority(os.PRIO_PROCESS, 0)
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), ours + NICE)
+        come_last(threading.get_native_id())
 
 
 # Half the processors: more copies at once would only wait for each other, and hold the loop up.

@@ -18,6 +18,7 @@ from app.workers.arena import Arena, place
 from app.workers.channel import MAX_MESSAGE_BYTES, Message, Unpacker, pack
 from app.workers.offload import copying
 from app.workers.task import CRASHED, KILLED, SUSPENDED, WATCH_S, Result, Task, WorkerDied
+from app.workers.turns import come_first, come_last
 
 COMMAND = (sys.executable, "-P", "-m", "app.workers.process_main")
 
@@ -44,14 +45,14 @@ class ProcessOptions:
         arena_bytes: most shared memory for the inputs and outputs of one task. A worker has two
             arenas, so that results are read from one while the other is computed in.
         keep_bytes: shared memory of one arena that is kept when it is not used.
-        nice: how much its computation yields to others, as the command of that name has it.
+        urgent: whether its work is to be done soon; else it yields to others.
         command: the program and its first arguments.
     """
 
     threads: int = 1
     arena_bytes: int = 1 << 30
     keep_bytes: int = 16 << 20
-    nice: int = 0
+    urgent: bool = False
     command: Sequence[str] = COMMAND
 
 
@@ -92,9 +93,10 @@ class ProcessWorker:
                 stdout=asyncio.subprocess.DEVNULL,
                 env=_environment(),
             )
-        if self._options.nice:
-            ours = os.getpriority(os.PRIO_PROCESS, 0)
-            os.setpriority(os.PRIO_PROCESS, self.pid, ours + self._options.nice)
+        if self._options.urgent:
+            come_first(self.pid)
+        else:
+            come_last(self.pid)
         ready = self._waiting = loop.create_future()
         loop.add_reader(self._control, self._read)
         give_up = loop.time() + START_TIMEOUT_S

@@ -9,7 +9,8 @@ import threading
 
 import pytest
 
-from app.workers.offload import NICE, OFFLOAD_BYTES, copying
+from app.workers.offload import OFFLOAD_BYTES, copying
+from app.workers.turns import NICE
 
 
 def test_small_copies_are_made_at_once_and_large_ones_beside_the_loop() -> None:
