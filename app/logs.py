@@ -15,6 +15,8 @@ from functools import lru_cache
 from time import time
 from typing import Any
 
+import orjson
+
 CAPACITY = 10_000
 """Lines that wait to be written; beyond it, lines are dropped and counted."""
 
@@ -28,21 +30,31 @@ server = logging.getLogger("convoke.server")
 """Everything else."""
 
 
-_BLANK = vars(logging.makeLogRecord({"name": requests.name, "levelno": logging.INFO})) | {
-    "levelname": "INFO",
-    "msg": "request",
-}
-
-
 def request(fields: dict[str, Any]) -> None:
-    """Log a request; the record is a copy of a blank one, since making one costs a line's worth."""
-    now = time()
-    record = object.__new__(logging.LogRecord)
-    vars(record).update(_BLANK, created=now, msecs=now % 1 * 1e3, fields=fields)
-    requests.handle(record)
+    """Log a request, past the levels of `logging` where lines are JSON: they cost several lines."""
+    if _straight is None:
+        requests.info("request", extra={"fields": fields})
+    else:
+        _straight.put(_line(time(), "info", requests.name, "request", fields))
 
 
-_encode = json.JSONEncoder(default=repr, check_circular=False).encode
+_straight: BackgroundHandler | None = None
+"""Where lines about requests go, if `configure` has settled it."""
+
+
+def _line(created: float, level: str, logger: str, message: str, fields: dict[str, Any]) -> bytes:
+    line = {
+        "time": _iso(created),
+        "level": level,
+        "logger": logger,
+        "message": message,
+        **fields,
+    }
+    try:
+        return orjson.dumps(line, default=repr)
+    except TypeError:
+        # It has a number beyond 64 bits, or text that UTF-8 cannot write.
+        return json.dumps(line, default=repr, check_circular=False).encode()
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
@@ -66,16 +78,11 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record's time, level, logger, message, fields and traceback."""
-        line = {
-            "time": _iso(record.created),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            **_fields(record),
-        }
+        fields = _fields(record)
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return _encode(line)
+            fields = {**fields, "traceback": self.formatException(record.exc_info)}
+        level = record.levelname.lower()
+        return _line(record.created, level, record.name, record.getMessage(), fields).decode()
 
 
 class TextFormatter(logging.Formatter):
@@ -104,7 +111,7 @@ class BackgroundHandler(logging.Handler):
         self.dropped = 0
         self._descriptor = descriptor
         self._capacity = capacity
-        self._lines: deque[str] = deque()
+        self._lines: deque[bytes] = deque()
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write, name="convoke-log", daemon=True)
@@ -115,7 +122,14 @@ class BackgroundHandler(logging.Handler):
         if len(self._lines) >= self._capacity:
             self.dropped += 1
             return
-        self._lines.append(self.format(record))
+        self.put(self.format(record).encode())
+
+    def put(self, line: bytes) -> None:
+        """Queue a line, or count it as dropped."""
+        if len(self._lines) >= self._capacity:
+            self.dropped += 1
+            return
+        self._lines.append(line)
         if not self._wake.is_set():
             self._wake.set()
 
@@ -134,7 +148,7 @@ class BackgroundHandler(logging.Handler):
             self._closing.wait(GATHER_S)
             self._wake.clear()
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
-            data = memoryview("".join(line + "\n" for line in lines).encode())
+            data = memoryview(b"\n".join([*lines, b""]))
             try:
                 while data:
                     data = data[os.write(self._descriptor, data) :]
@@ -148,7 +162,9 @@ def configure(level: str, form: str, descriptor: int = 2) -> BackgroundHandler:
     # Our lines name neither thread nor source; finding them out costs as much as the rest.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None
+    global _straight
     handler = BackgroundHandler(descriptor)
+    _straight = handler if form == "json" else None
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # uvicorn's account of its own start and end repeats ours.

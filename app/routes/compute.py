@@ -7,7 +7,7 @@ tensors on the way.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from time import monotonic, perf_counter
 from typing import Any, cast
@@ -37,8 +37,9 @@ from app.routes.head import deadline_of, text_of, visitor_of
 from app.settings import Settings
 from app.wire import (
     DecodeLimits,
+    Decoder,
     Exchange,
-    decode,
+    Form,
     decode_plan,
     encode,
     encode_map,
@@ -70,6 +71,7 @@ class Compute:
         self._access = Access(settings.api_keys)
         self._names = operation_names(engine.operations())
         self._decode_limits = decode_limits(settings)
+        self._decoder = Decoder(self._decode_limits)
         self._cost_limits = cost
         self._quotas = Quotas(quota_limits(settings))
 
@@ -188,15 +190,19 @@ class Compute:
     ) -> Job:
         """Decode the body and settle what it asks for, within the limits on cost."""
         started = perf_counter()
-        request = decode(body, exchange, self._decode_limits)
-        _refuse_extra(request.extra, "config, tensors by name and, for backward, wants")
-        specs = {
-            name: engine.TensorSpec(array.shape, full_name(array.dtype))
-            for name, array in request.tensors.items()
-        }
-        call, samples = engine.prepare(
-            record.operation, record.action, request.config, specs, cast(Any, request.wants)
-        )
+        request, form = self._decoder.decode(body, exchange)
+        if form is None:
+            _refuse_extra(request.extra, "config, tensors by name and, for backward, wants")
+            specs: Mapping[str, engine.TensorSpec] = {
+                name: engine.TensorSpec(array.shape, full_name(array.dtype))
+                for name, array in request.tensors.items()
+            }
+            call, samples = engine.prepare(
+                record.operation, record.action, request.config, specs, cast(Any, request.wants)
+            )
+        else:
+            specs = form.specs
+            call, samples = _prepared(record.operation, record.action, form)
         if exchange.tensors == "list":
             self._check_lists(call, samples)
         record.stages["decode"] = perf_counter() - started
@@ -236,6 +242,12 @@ class Compute:
         if job.deadline is not None and monotonic() > job.deadline:
             raise DeadlineExceeded
         return done.body
+
+
+@lru_cache(maxsize=256)
+def _prepared(operation: str, action: str, form: Form) -> tuple[engine.Call, int]:
+    """The call of all bodies of a form."""
+    return engine.prepare(operation, action, form.config, form.specs, cast(Any, form.wants))
 
 
 def operation_names(catalogue: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

@@ -1,12 +1,14 @@
 """The formats on the wire, msgpack and JSON, and nothing of what they carry.
 
-`negotiate` settles the forms of a request and its answer, `decode` and `decode_plan` read bodies,
+`negotiate` settles the forms of a request and its answer, `decode` and `decode_plan` read bodies, a
+`Decoder` those whose like it has read before in less time,
 `encode` and `encode_map` write them. No other part of the service knows a format.
 """
 
 from __future__ import annotations
 
 from app.wire.elements import full_name
+from app.wire.forms import Decoder, Form
 from app.wire.limits import DecodeLimits
 from app.wire.negotiation import MEDIA_TYPES, Exchange, negotiate
 from app.wire.requests import PlanRequest, Request, decode, decode_plan
@@ -15,7 +17,9 @@ from app.wire.write import encode, encode_map
 __all__ = [
     "MEDIA_TYPES",
     "DecodeLimits",
+    "Decoder",
     "Exchange",
+    "Form",
     "PlanRequest",
     "Request",
     "decode",

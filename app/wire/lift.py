@@ -34,8 +34,11 @@ _TEXTS: Final = {0xD9: 1, 0xDA: 2, 0xDB: 4}
 _BINARIES: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4}
 
 
-def lift(body: Body) -> tuple[Body, Sequence[memoryview]]:
+def lift(body: Body, least: int = LARGE_BYTES) -> tuple[Body, Sequence[memoryview]]:
     """Take the large binary values out.
+
+    Args:
+        least: bytes of a large one.
 
     Returns:
         The body without them, and views on them in the order of their positions. The body itself
@@ -51,7 +54,7 @@ def lift(body: Body) -> tuple[Body, Sequence[memoryview]]:
         head, length = _extent(view, at)
         if length < 0:
             return body, ()
-        if length >= LARGE_BYTES and view[at] in _BINARIES:
+        if length >= least and view[at] in _BINARIES:
             position = len(lifted).to_bytes(POSITION_BYTES, "big")
             pieces += [view[start:at], bytes((_FIXEXT_2, CODE)), position]
             start = at + head + length

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.wire.lift import LARGE_BYTES
+
 
 @dataclass(frozen=True)
 class DecodeLimits:
@@ -16,6 +18,7 @@ class DecodeLimits:
         max_values: maps, lists and their entries in one body, JSON tensor data aside.
         max_depth: maps and lists within each other, JSON tensor data aside.
         max_text: characters of a name or a text value (in msgpack, bytes of UTF-8).
+        view_bytes: binary values of fewer bytes are copied, others are views of the body.
     """
 
     max_rank: int = 8
@@ -24,3 +27,4 @@ class DecodeLimits:
     max_values: int = 1024
     max_depth: int = 16
     max_text: int = 1024
+    view_bytes: int = LARGE_BYTES

@@ -52,8 +52,8 @@ def load(body: _Body, limits: DecodeLimits) -> object:
         return lifted[int.from_bytes(data, "big")]
 
     lifted: Sequence[memoryview] = ()
-    if len(body) >= lift.LARGE_BYTES:
-        body, lifted = lift.lift(body)
+    if len(body) >= limits.view_bytes:
+        body, lifted = lift.lift(body, limits.view_bytes)
     try:
         return msgpack.unpackb(
             body,

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from app import logs
 from app.logs import BackgroundHandler, JsonFormatter, TextFormatter
 
 
@@ -84,3 +85,30 @@ def test_lines_for_nobody_are_counted() -> None:
     handler.close()
     os.close(write)
     assert handler.dropped == 1
+
+
+def test_what_json_cannot_hold_is_still_a_line() -> None:
+    for odd in (1 << 70, "\ud800"):
+        assert json.loads(JsonFormatter().format(record(odd=odd)))["odd"] == odd
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_requests_are_logged_in_either_form(form: str, pipe: tuple[int, int]) -> None:
+    level, handlers = logging.root.level, logging.root.handlers[:]
+    handler = logs.configure("info", form, pipe[1])
+    try:
+        logs.request({"status": 200, "path": "/x"})
+        handler.close()
+    finally:
+        logs.configure("info", "text", pipe[1]).close()
+        logging.root.handlers[:] = handlers
+        logging.root.setLevel(level)
+    line = os.read(pipe[0], 1 << 16).decode()
+    assert line.endswith("\n")
+    if form == "json":
+        found = json.loads(line)
+        assert found.pop("time").endswith("+00:00")
+        expected = {"level": "info", "logger": "convoke.requests", "message": "request"}
+        assert found == expected | {"status": 200, "path": "/x"}
+    else:
+        assert "request status=200 path=/x" in line

@@ -12,7 +12,7 @@ from typing import Any, cast
 import engine
 from app.admission import CostLimits, check_cost, tensor_bytes
 from app.errors import LimitExceeded, MalformedBody
-from app.wire import DecodeLimits, Exchange, decode, decode_plan, encode_map, negotiate
+from app.wire import DecodeLimits, Decoder, Exchange, decode_plan, encode_map, negotiate
 from engine.errors import EngineError
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -23,6 +23,7 @@ PATIENCE_S = 2.0
 """No body of the sizes that are tried may take so long."""
 
 LIMITS = DecodeLimits(max_elements=1 << 16, max_lists=1 << 14)
+DECODER = Decoder(LIMITS)
 OPERATIONS = sorted(engine.operations())
 COMPUTED, PLANNED = "computed", "planned"
 """How an execution ends whose body is one that some operation takes."""
@@ -66,7 +67,7 @@ def execute(body: bytes, form: str) -> str:
 def _computed(body: bytes, exchange: Exchange) -> str:
     """How it ends as a request to compute: with every operation's refusal, or as `computed`."""
     try:
-        request = decode(body, exchange, LIMITS)
+        request, _ = DECODER.decode(body, exchange)
     except REFUSALS as error:
         return type(error).__name__
     specs = {
