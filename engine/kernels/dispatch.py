@@ -19,6 +19,7 @@ from engine.kernels import (
     pixels,
     planes,
     shifts,
+    stuffed,
     tiling,
     winograd,
 )
@@ -86,9 +87,16 @@ def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     if c.phases is None:
         kernel = next(k for k in (flat, folding, direct) if k is direct or k.suits(c))
         kernel.backward_input(c, dy, w, dx)
-        return
+    elif stuffed.suits(c):
+        stuffed.backward_input(c, dy, w, dx, _by_residues)
+    else:
+        _by_residues(c, dy, w, dx)
+
+
+def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
+    """`correlate_input` as a correlation for each residue of the inputs."""
     unfolded = w.reshape(c.groups, c.outputs, c.channels, *c.kernel)
-    for phase in c.phases:
+    for phase in c.phases or ():
         target = dx[within(phase.inputs)]
         if phase.correlation is None:
             target[...] = 0

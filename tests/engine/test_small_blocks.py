@@ -22,6 +22,7 @@ from engine.kernels import (
     folding,
     pooling,
     shifts,
+    stuffed,
     windows,
 )
 from engine.operations import max_unpool
@@ -37,7 +38,7 @@ def _small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
     part: int = request.param
     before = threads.get_threads()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (threads, correlation, folding, shifts):
+        for module in (threads, correlation, folding, shifts, stuffed):
             patch.setattr(module, "PART_BYTES", part)
         for module in (pooling, max_unpool, activations):
             patch.setattr(module, "BLOCK", part // 16)
@@ -54,7 +55,14 @@ def _small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _forget() -> None:
-    for cached in (execute._prepared, dispatch._kernel, flat.suits, folding.plan, shifts.plan):
+    for cached in (
+        execute._prepared,
+        dispatch._kernel,
+        flat.suits,
+        folding.plan,
+        shifts.plan,
+        stuffed.plan,
+    ):
         cached.cache_clear()
 
 
