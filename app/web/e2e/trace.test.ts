@@ -3,7 +3,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { integer, random } from "../tests/random";
-import { go, grid, launch, link, open } from "./browser";
+import { go, grid, launch, link, open, settled } from "./browser";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -65,6 +65,34 @@ describe("selection", () => {
     expect(await pixel()).toEqual([247, 246, 243, 255]);
     await done();
   });
+});
+
+it("every example shows the cell that it is about", async () => {
+  const { page, done } = await open(browser);
+  const examples = page.getByRole("combobox", { name: "Example" });
+  for (let at = 0; at < (await examples.locator("option").count()) - 1; at += 1) {
+    await examples.selectOption(String(at));
+    await settled(page);
+    const { role } = (await page.locator(".cell-name").evaluate((el: HTMLElement) => ({ ...el.dataset })));
+    expect(Number(await page.locator(grid(role!)).getAttribute("data-shown")), `example ${at}`).toBeGreaterThan(0);
+  }
+  await done();
+});
+
+it("shows in the padding the inputs that it copies", async () => {
+  const { page, done } = await open(browser, link({ ...small, size: "5.5", cell: "none", config: { padding: 2, padding_mode: "reflect" }, x: "zeros.1~7:9" }));
+  // Cell (1, 2) holds 9; behind the upper border row −1 mirrors row 1.
+  const pixel = (row: number) => page.locator(`${grid("x")} canvas`).evaluate((canvas: HTMLCanvasElement, r) => {
+    const cell = Number((canvas.parentElement as HTMLElement).dataset.cell);
+    const ratio = canvas.width / canvas.clientWidth;
+    return [...canvas.getContext("2d")!.getImageData((3 + 4.2 * cell) * ratio, (3 + (r + 2.2) * cell) * ratio, 1, 1).data.slice(0, 3)];
+  }, row);
+  await page.waitForTimeout(100);
+  const [mirrored, blank, own] = [await pixel(-1), await pixel(-2), await pixel(1)];
+  expect(mirrored).not.toEqual(blank);
+  expect(mirrored).not.toEqual(own);
+  expect(Math.max(...blank.map((v, i) => Math.abs(v - [253, 253, 252][i])))).toBeLessThan(6);
+  await done();
 });
 
 describe("terms", () => {

@@ -107,6 +107,7 @@ describe("forms", () => {
   it("offer the nearest value that is accepted", async () => {
     const kind = { kind: "number", integer: true, minimum: 1, nullable: false } as const;
     expect(candidates(kind, 3, 1).slice(0, 4)).toEqual([2, 4, 1, 5]);
+    expect(candidates({ ...kind, minimum: -9 }, 0, null).slice(0, 4)).toEqual([1, -1, 2, -2]);
     const accepts = async (value: unknown) => (value as number) % 4 === 0;
     expect(await firstAccepted(candidates(kind, 6, 1), accepts)).toEqual({ value: 4 });
     expect(await firstAccepted([1], accepts)).toBeNull();

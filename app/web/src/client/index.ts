@@ -1,3 +1,4 @@
 export * from "./client";
 export * from "./errors";
+export { stages } from "./response";
 export * from "./tensor";

@@ -4,12 +4,12 @@ import type { Kind } from "./kinds";
 
 const REACH = 12;
 
-/** Whole numbers by distance from `from`, smaller ones first at equal distance. */
+/** Whole numbers by distance from `from`; at equal distance the smaller one first, but 1 before −1. */
 function around(from: number, minimum: number): number[] {
   const found: number[] = [];
   for (let step = 1; step <= REACH; step += 1) {
-    if (from - step >= minimum) found.push(from - step);
-    found.push(from + step);
+    const both = from > 0 ? [from - step, from + step] : [from + step, from - step];
+    found.push(...both.filter((value) => value >= minimum));
   }
   return found;
 }

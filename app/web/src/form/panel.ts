@@ -2,7 +2,7 @@
 
 import { type Child, h } from "../core/dom";
 import { memo, type Read, signal } from "../core/signal";
-import type { App } from "../state/app";
+import { type App, FIRST_PICK } from "../state/app";
 import { EXAMPLES } from "../state/examples";
 import { CAPS, isConvolution, OPERATIONS, type Spec, start } from "../state/spec";
 import { fieldRow } from "./field";
@@ -85,6 +85,7 @@ export function openExample(app: App, at: number): void {
   const example = EXAMPLES[at];
   app.endSweep();
   app.pinned.set(example.cell);
+  app.wish.set({ ...FIRST_PICK, ...example.pick });
   app.session.want(example.spec);
 }
 

@@ -31,6 +31,8 @@ export interface Plane {
   readonly values: ArrayLike<number>;
   readonly scale: Scale;
   readonly ring: Ring;
+  /** Where padding copies cells: which of them stands at a row and column around the plane. */
+  readonly copies?: ((row: number, col: number) => number) | null;
   /** 1: no window reads the cell. */
   readonly unread?: Uint8Array | null;
   /** 1: the sweep has not come to the cell yet. */
@@ -70,6 +72,8 @@ export const gapOf = (cell: number) => (cell >= 8 ? 1 : 0);
 
 /** How much of a cell's colour gives way to the surface where others are lit. */
 const FADE = 0.72;
+/** Copies in the padding are paler still. */
+const COPY_FADE = 0.88;
 
 export interface Drawing {
   /** Cells as they are where others are lit: pale, but their numbers can still be read. */
@@ -79,11 +83,11 @@ export interface Drawing {
 }
 
 export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme, { faded = false, only }: Drawing = {}): void {
-  if (!only) drawRing(p, plane, cell, theme);
   const colours = table(theme.name, plane.scale.map);
   const gap = gapOf(cell);
   const side = cell - gap;
   const numbers = numbersOf(plane, cell);
+  if (!only) drawRing(p, plane, cell, theme, numbers);
   const raster = p.raster && gap === 0 && !plane.hidden && !only;
   if (raster) {
     const [x, y] = corner(plane, cell, 0);
@@ -140,17 +144,32 @@ function numbersOf(plane: Plane, cell: number): Numbers | null {
   return null;
 }
 
-function drawRing(p: Painter, plane: Plane, cell: number, theme: Theme): void {
+function drawRing(p: Painter, plane: Plane, cell: number, theme: Theme, numbers: Numbers | null): void {
   const { top, left, bottom, right } = plane.ring;
   if (top + left + bottom + right === 0) return;
   for (let r = -top; r < plane.rows + bottom; r += 1) {
     for (let c = -left; c < plane.cols + right; c += 1) {
       if (r >= 0 && r < plane.rows && c >= 0 && c < plane.cols) continue;
       const [x, y] = place(plane, cell, r, c);
+      if (plane.copies) drawCopy(p, plane, cell, theme, numbers, [r, c]);
       if (cell >= 8) p.frame(x + 1.5, y + 1.5, cell - 4, cell - 4, theme.faint, 1, true);
-      else p.rect(x + cell / 2 - 0.5, y + cell / 2 - 0.5, 1, 1, theme.faint);
+      else if (!plane.copies) p.rect(x + cell / 2 - 0.5, y + cell / 2 - 0.5, 1, 1, theme.faint);
     }
   }
+  if (!plane.copies) return;
+  const [x, y] = place(plane, cell, 0, 0);
+  const gap = gapOf(cell);
+  p.frame(x - gap, y - gap, plane.cols * cell + gap, plane.rows * cell + gap, theme.muted, 1);
+}
+
+/** What stands in the padding. */
+function drawCopy(p: Painter, plane: Plane, cell: number, theme: Theme, numbers: Numbers | null, [r, c]: readonly [number, number]): void {
+  const [x, y] = place(plane, cell, r, c);
+  const value = plane.values[plane.copies!(r, c)];
+  const [inset, side] = cell >= 8 ? [1.5, cell - 4] : [0, cell];
+  p.rect(x + inset, y + inset, side, side, table(theme.name, plane.scale.map).css[level(plane.scale, value)]);
+  p.rect(x + inset, y + inset, side, side, theme.surface, COPY_FADE);
+  if (numbers) p.text(x + (cell - gapOf(cell)) / 2, y + (cell - gapOf(cell)) / 2, numbers.write(value), theme.muted, numbers.size);
 }
 
 /** Unread: struck through from corner to corner. */

@@ -1,13 +1,15 @@
 /** Layers worth a look, each with the cell that shows what is worth seeing. */
 
 import { fill } from "../data/fill";
-import type { Cell } from "./app";
+import type { Cell, Pick } from "./app";
 import { type Spec, start } from "./spec";
 
 export interface Example {
   readonly label: string;
   readonly spec: Spec;
   readonly cell: Cell;
+  /** The channels on show, where they are not the first. */
+  readonly pick?: Partial<Pick>;
 }
 
 function layer(op: string, change: Partial<Spec>, dims = 2): Spec {
@@ -43,6 +45,7 @@ export const EXAMPLES: readonly Example[] = [
     label: "Depthwise",
     spec: layer("conv", { channels: 3, outputs: 3, size: [6, 6], config: { groups: 3, padding: 1 } }),
     cell: { role: "dweight", at: [1, 0, 0, 1, 1] },
+    pick: { c: 1, o: 1 },
   },
   {
     label: "Edge filter",

@@ -99,7 +99,9 @@ function heat(title: string, words: string, all: Read<Pictures | null>, pick: (a
     const { side, values } = picture() ?? { side: 1, values: new Float32Array(1) };
     return { rows: side, cols: side, values, scale: scaleOf(values, false), ring: NO_RING };
   });
-  const cell = computed(() => Math.max(3, Math.min(26, Math.floor((width() - 6) / shown().cols))));
+  // Alike for all three, so that they can be compared.
+  const widest = () => Math.max(1, ...[all()].flatMap((now) => (now ? [now.transposed.side, now.resized.side] : [])));
+  const cell = computed(() => Math.max(3, Math.min(26, Math.floor((width() - 6) / widest()))));
   const grid = gridView({
     label: () => `${title}: ${words}`, plane: shown, cell,
     light: () => (chosen() < 0 ? NO_LIGHT : { ...NO_LIGHT, selected: chosen() }),
@@ -144,6 +146,6 @@ function matrix(app: App, put: (change: Partial<Board>) => void): HTMLElement {
     }, canvas));
   };
   return h("table", { class: "matrix" },
-    h("thead", null, h("tr", null, h("th", null, h("span", { class: "visually-hidden" }, "stride")), KERNELS.map((kernel) => h("th", { scope: "col" }, kernel === 1 ? "kernel 1" : String(kernel))))),
+    h("thead", null, h("tr", null, h("th", { scope: "row" }, "kernel"), KERNELS.map((kernel) => h("th", { scope: "col" }, String(kernel))))),
     h("tbody", null, STRIDES.map((stride) => h("tr", null, h("th", { scope: "row" }, stride === 1 ? "stride 1" : String(stride)), KERNELS.map((kernel) => one(kernel, stride))))));
 }

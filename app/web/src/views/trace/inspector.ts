@@ -7,7 +7,7 @@ import type { Explanation, Role } from "../../math/layer";
 import type { App } from "../../state/app";
 import { type Served, valuesOf } from "../../state/served";
 import { facts } from "./facts";
-import { isMade, SYMBOL } from "./planes";
+import { isMade, SYMBOL } from "./names";
 import { placeOf, symbol } from "./tensor";
 import { coloursOf, termTable } from "./terms";
 import { sentence } from "./words";

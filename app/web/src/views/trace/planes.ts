@@ -2,18 +2,16 @@
 
 import { computed, type Read } from "../../core/signal";
 import { type Scale, scaleOf } from "../../grid/colour";
-import { NO_RING, type Plane, type Ring } from "../../grid/draw";
+import type { Plane } from "../../grid/draw";
 import { type Light, NO_LIGHT } from "../../grid/light";
 import { PADDING } from "../../math/axis";
-import { MADE, type Made, type Role, SPACE } from "../../math/layer";
+import { MADE, type Role, SPACE } from "../../math/layer";
 import { type Shape5, size, unravel } from "../../math/shape";
 import type { App } from "../../state/app";
 import { weightPlane } from "../../state/app";
 import { type Served, valuesOf } from "../../state/served";
 import { isConvolution } from "../../state/spec";
-
-/** Padding wider than this is cut in the picture. */
-const WIDEST_RING = 8;
+import { copiesOf, denseSpace, ringOf } from "./ring";
 
 const SIGNED: ReadonlySet<Role> = new Set<Role>(["dx", "dweight", "dbias", "dy", "weight", "bias"]);
 
@@ -32,20 +30,6 @@ export function sliceOf(app: App, role: Role): Slice {
   if (SPACE[role] === "bias") return { shape, base: 0, rows: 1, cols: shape[1] };
   const [a, b, d] = SPACE[role] === "x" ? [n, c, xd] : SPACE[role] === "y" ? [n, o, yd] : [...weightPlane(app), kd];
   return { shape, base: ((a * s1 + b) * s2 + d) * rows * cols, rows, cols };
-}
-
-/** The side that windows slide over, and so the one with padding around it. */
-export function denseSpace(served: Served): "x" | "y" | null {
-  if (!served.layer.axes || served.spec.op.startsWith("adaptive")) return null;
-  return served.spec.op === "conv_transpose" ? "y" : "x";
-}
-
-export function ringOf(served: Served, role: Role): Ring {
-  if (SPACE[role] !== denseSpace(served)) return NO_RING;
-  const pads = served.plan.padding.map((pair) => pair.map((p) => Math.min(p, WIDEST_RING)));
-  const [left, right] = pads[pads.length - 1] ?? [0, 0];
-  const [top, bottom] = pads.length > 1 ? pads[pads.length - 2] : [0, 0];
-  return { top, bottom, left, right };
 }
 
 /** What the sweep has made so far; null for tensors that it leaves alone. */
@@ -125,6 +109,7 @@ export class Planes {
       rows, cols, values,
       scale: scaleFor(served, role),
       ring: ringOf(served, role),
+      copies: copiesOf(served, role, rows, cols),
       unread: isX ? served.read.slice(base, base + cells).map((seen) => 1 - seen) : null,
       hidden: this.hidden(role, cells),
       wins: wins ? wins.slice(base, base + cells) : null,
@@ -191,18 +176,4 @@ export class Planes {
     }
     return found;
   }
-}
-
-/** Names as they are written. */
-export const SYMBOL: Record<Role, string> = {
-  x: "X", weight: "W", bias: "b", indices: "I", y: "Y", dy: "dY", dx: "dX", dweight: "dW", dbias: "db",
-};
-
-export const IN_WORDS: Record<Role, string> = {
-  x: "input", weight: "weights", bias: "bias", indices: "indices", y: "output",
-  dy: "output gradient", dx: "input gradient", dweight: "weight gradient", dbias: "bias gradient",
-};
-
-export function isMade(role: Role): role is Made {
-  return (MADE as readonly string[]).includes(role);
 }

@@ -7,7 +7,7 @@ import type { App } from "../../state/app";
 import { type Served, valuesOf } from "../../state/served";
 import { OPERATIONS } from "../../state/spec";
 import { arrowsShown, placeOn } from "./arrows";
-import { SYMBOL } from "./planes";
+import { SYMBOL } from "./names";
 import type { Stage } from "./stage";
 import { placeOf, shapeText } from "./tensor";
 

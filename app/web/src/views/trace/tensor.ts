@@ -14,7 +14,8 @@ import { plane as planeSize, position } from "../../math/shape";
 import type { App } from "../../state/app";
 import { isConvolution, type Editable } from "../../state/spec";
 import { valuesOf } from "../../state/served";
-import { IN_WORDS, isMade, type Planes, sliceOf, SYMBOL } from "./planes";
+import { IN_WORDS, isMade, SYMBOL } from "./names";
+import { type Planes, sliceOf } from "./planes";
 
 const EDITABLE: ReadonlySet<Role> = new Set<Role>(["x", "weight", "bias", "dy", "indices"]);
 

@@ -9,7 +9,8 @@ import { position } from "../../math/shape";
 import type { App } from "../../state/app";
 import type { Served } from "../../state/served";
 import { theme } from "../../state/theme";
-import { scaleFor, SYMBOL } from "./planes";
+import { SYMBOL } from "./names";
+import { scaleFor } from "./planes";
 import { type Colours, type Entry, type Line, rewrite } from "./rows";
 
 /** What one line of the table is made of, alike for all terms of a cell. */
@@ -69,21 +70,23 @@ function place(served: Served, part: Part): string {
   if (role === "bias" || role === "dbias") return String(part.index);
   const at = position(served.layer.shapes[role]!, part.index, served.spec.dims);
   const sample = role !== "weight" && role !== "dweight";
-  return (sample && served.spec.samples === 1 ? at.slice(1) : at).join(", ");
+  // Five places of each factor, and three numbers, have to stand in one line.
+  return (sample && served.spec.samples === 1 ? at.slice(1) : at).join(served.spec.dims === 3 ? "," : ", ");
 }
 
 interface Title {
   readonly kind: string;
   readonly name: string;
   readonly letters: string;
+  /** Columns under it: a factor has its place and its value. */
+  readonly span?: number;
 }
 
 function titlesOf(served: Served, { heads, product, target, notes }: Columns): Title[] {
   const found: Title[] = [];
   heads.forEach((part, at) => {
     if (at > 0) found.push({ kind: "sign", name: "", letters: "" });
-    found.push({ kind: "at", name: nameOf(part), letters: part.role === "factor" ? "" : letters(served, tensorOf(part)) });
-    found.push({ kind: "num", name: "", letters: "" });
+    found.push({ kind: "at", name: nameOf(part), letters: part.role === "factor" ? "" : letters(served, tensorOf(part)), span: 2 });
   });
   if (product !== null) found.push({ kind: "sign", name: "", letters: "" }, { kind: "num", name: product, letters: "" });
   if (target) found.push({ kind: "at into", name: SYMBOL[target], letters: letters(served, target) });
@@ -92,8 +95,8 @@ function titlesOf(served: Served, { heads, product, target, notes }: Columns): T
 }
 
 function head(titles: readonly Title[]): HTMLElement {
-  return h("tr", null, titles.map(({ kind, name, letters }) =>
-    h(name ? "th" : "td", { class: kind, scope: name ? "col" : null },
+  return h("tr", null, titles.map(({ kind, name, letters, span }) =>
+    h(name ? "th" : "td", { class: kind, scope: name ? "col" : null, colspan: span ?? null },
       kind === "at into" && "into ",
       name && (kind === "num" ? name : h("span", { class: "symbol small" }, name)),
       letters && h("span", { class: "letters" }, ` ${letters}`))));
