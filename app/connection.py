@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
+from collections import deque
 from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
 from httptools import HttpParserError, HttpRequestParser
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from app.edge import ARRIVED, CONNECTION, FIRST_BYTES, GONE, LINGER_S, REST, new_request_id
@@ -26,7 +27,7 @@ from app.errors import (
     ServiceError,
     TooManyConnections,
 )
-from app.framing import feed, is_framed, is_upgrade
+from app.framing import check_framing, feed, is_upgrade
 from app.gate import HEAD_BYTES, Gate, Refusal
 from app.incoming import SINK_BYTES, Incoming
 from app.problems import problem
@@ -57,14 +58,15 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._silent = 0  # bytes since the parser last had something to tell
         self._head = 0  # bytes of request line, headers and trailers of this request
-        self._refusal: ServiceError | None = None
         self._incoming: Incoming | None = None  # the large body that is being received
-        self._left = 0  # bytes of a body that are still to pass the parser
+        self.body_left = 0  # bytes of a body that are still to pass the parser
+        self._held: deque[bytes] = deque()  # not parsed while requests wait that were; one at most
         self._arrived = 0.0  # when the request that is coming in began, or the connection
         self._coming: str | None = None  # the part of it that is awaited: headers, body or none
         self._unsent = 0  # bytes of answers that the client had not taken at the last sweep
         self._taken = 0.0  # when it last took some
         self._number = next(_numbers)
+        self._current: RequestResponseCycle | None = None  # the request that is being answered
         self._begun = False  # a request has begun and is not whole
         self.declining = False  # its head is told again, without its wish for another protocol
         self._first = b""  # what the request that is coming in began with
@@ -75,7 +77,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Refuse one connection too many."""
         super().connection_made(transport)
-        self.flow = Flow(transport, self.pipeline)
+        self.flow = Flow(transport, self.pipeline, self._held)
         self._gone: asyncio.Future[None] = self.loop.create_future()
         self._expect("headers")
         if len(self.connections) > self.settings.max_connections:
@@ -84,6 +86,8 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell those who work for the client."""
         self._gone.set_result(None)
+        if self._current is not None:
+            self._current.disconnected = True  # where others wait, uvicorn tells the last of them
         self.gate.left(self._number, self._address)
         if self._leaving is not None:
             self._leaving.cancel()
@@ -103,9 +107,11 @@ class Connection(HttpToolsProtocol):
         self._silent += len(data)
         self._unset_keepalive_if_required()
         try:
-            feed(self, data)
-        except HttpParserError:
-            self._refuse(self._refusal or MalformedRequest())
+            if rest := feed(self, data):
+                self._held.append(bytes(rest))
+        except HttpParserError as error:
+            cause = error.__context__  # what a callback of ours raised
+            self._refuse(cause if isinstance(cause, ServiceError) else MalformedRequest())
         if self._silent > self.settings.max_header_bytes and not self.transport.is_closing():
             self._refuse(HeadersTooLarge(self.settings.max_header_bytes))
         if self._coming is None and self._leaving is None and not self._answering():
@@ -143,20 +149,18 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The body follows."""
         self._silent = 0
-        if not is_framed(self.headers):
-            self._refusal = MalformedRequest("No transfer coding but chunked is read here.")
-            raise self._refusal
+        check_framing(self.headers)
         self.declining = is_upgrade(self.parser)
         if self.declining:
             return
         self._coming = "body"
-        self._left = next((int(v) for name, v in self.headers if name == b"content-length"), 0)
+        self.body_left = next((int(v) for name, v in self.headers if name == b"content-length"), 0)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
         self._silent = 0
-        self._left -= len(body)
+        self.body_left -= len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -170,16 +174,23 @@ class Connection(HttpToolsProtocol):
             # A transport that is not read from does not tell when the client leaves.
             self.flow.resume_reading()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._current = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_response_complete(self) -> None:
         """The answer is out; what is left of a body that it did not need is not even parsed."""
+        if self._held:
+            # Before the next request is begun, whose body may be in it.
+            self.loop.call_soon(self._parse_on)
         super().on_response_complete()
         unread = self._coming == "body" and not self._answering()
-        if unread and self._left >= SINK_BYTES and not self.transport.is_closing():
-            Incoming(self, self._left)
+        if unread and self.body_left >= SINK_BYTES and not self.transport.is_closing():
+            Incoming(self, self.body_left)
 
     async def rest(self, first: bytes, size: int, count: Callable[[int], None]) -> memoryview:
         """Receive the rest of the body that is under way; see `Incoming`."""
-        self._left = 0
+        self.body_left = 0
         self._incoming = Incoming(self, size - len(first))
         try:
             return await self._incoming.whole(first, count)
@@ -194,6 +205,13 @@ class Connection(HttpToolsProtocol):
             return
         self.parser = HttpRequestParser(self)
         self.on_message_complete()
+
+    def _parse_on(self) -> None:
+        """No request waits any more, so that there is room for what was held."""
+        if self._held and not self.pipeline:
+            data = self._held.popleft()
+            self.flow.resume_reading()
+            self.data_received(data)
 
     @property
     def _between(self) -> bool:
@@ -269,15 +287,14 @@ class Connection(HttpToolsProtocol):
         self._silent = 0
         self._head += size
         if self._head > self.settings.max_header_bytes:
-            self._refusal = HeadersTooLarge(self.settings.max_header_bytes)
-            # The parser takes no other refusal than an exception in its callback.
-            raise self._refusal
+            raise HeadersTooLarge(self.settings.max_header_bytes)
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer for a request that never comes to its end, and hang up."""
         refusal = problem(error, new_request_id())
         self.telemetry.connection_refused(refusal.slug)
         coming, self._coming = self._coming, None
+        self._held.clear()
         if self._answering() and coming != "body":
             # The request before it is owed its answer, and is the last to get one.
             self.cycle.keep_alive = False

@@ -47,6 +47,9 @@ CLIENT_GONE = 499
 LINGER_S = 2.0
 """How long the rest of a refused body is read and thrown away, so that the refusal is read."""
 
+LEAVE_S = 0.5
+"""How long it is waited, after an answer could not be sent, to learn whether the client has left."""
+
 SMALL_REST = 1 << 20
 """A refused body of no more bytes is read to its end, and the connection is kept."""
 
@@ -95,7 +98,10 @@ class Edge:
             # The server gives up waiting at the end of its drain; the client still gets an answer.
             await self._refuse(ShuttingDown(), record, receive, answer)
         except Exception as error:  # noqa: BLE001 - the place where every failure becomes a problem
-            await self._refuse(error, record, receive, answer)
+            if record.status and await _has_left(scope):
+                record.status = CLIENT_GONE
+            else:
+                await self._refuse(error, record, receive, answer)
         finally:
             self._lifecycle.end()
             self._telemetry.request_done(record)
@@ -229,6 +235,15 @@ async def _preflight(answer: _Answer) -> None:
     ]
     await answer({"type": "http.response.start", "status": 204, "headers": headers})
     await answer({"type": "http.response.body"})
+
+
+async def _has_left(scope: Scope) -> bool:
+    """Whether the client has left; a transport that takes no more tells so a moment later."""
+    if GONE not in scope:
+        return False
+    await asyncio.wait([scope[GONE]], timeout=LEAVE_S)
+    gone: bool = scope[GONE].done()
+    return gone
 
 
 async def _linger(receive: Receive) -> None:

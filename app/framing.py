@@ -12,10 +12,17 @@ from typing import Any, Protocol
 
 from httptools import HttpParserUpgrade, HttpRequestParser
 
+from app.errors import MalformedRequest
+
 Headers = Sequence[tuple[bytes, bytes]]
 
 _HOP_BY_HOP = (b"upgrade", b"http2-settings")
 """What a wish for another protocol consists of, beside `Connection`, which names it."""
+
+
+PIECE_BYTES = 2 << 10
+"""So much is parsed at most before it is seen whether a request waits for the one before it. A request
+may be 18 bytes, and takes some kilobytes once it is parsed."""
 
 
 class Owner(Protocol):
@@ -24,37 +31,48 @@ class Owner(Protocol):
     Attributes:
         parser: whose callbacks it takes. url, headers: of the request that was parsed last.
         declining: that request's head wished for another protocol, and is to be told again without.
-        cycle: the request that the application has.
+        body_left: bytes of its body that are still to pass the parser.
+        cycle: the request that the application has. pipeline: those that wait for it.
     """
 
     parser: Any
     url: bytes
     headers: list[tuple[bytes, bytes]]
     declining: bool
+    body_left: int
     cycle: Any
+    pipeline: Any
 
 
-def feed(owner: Owner, data: bytes) -> None:
+def feed(owner: Owner, data: bytes) -> memoryview:
     """Feed the parser, and where it stops for another protocol, a new one, which is told of none.
 
+    Returns:
+        What was not parsed, since a request waits for the one before it.
+
     Raises:
-        HttpParserError: it is not HTTP, or a callback refused it.
+        HttpParserError: it is not HTTP, or a callback refused it; then that is the context.
     """
-    coming: list[bytes | memoryview] = [data]
-    while coming:
-        piece = coming.pop()
+    rest = memoryview(data)
+    while rest and not owner.pipeline:
+        taken, head = max(PIECE_BYTES, owner.body_left), b""
         try:
-            owner.parser.feed_data(piece)
+            owner.parser.feed_data(rest[:taken])
         except HttpParserUpgrade as upgrade:
             if not owner.declining:
                 # CONNECT: what follows is for a tunnel, and there is none.
                 owner.cycle.keep_alive = False
-                return
-            # There may be many such requests in a row, so what follows is not copied.
-            coming.append(memoryview(piece)[upgrade.args[0] :])
+                return rest[:0]
             method, version = owner.parser.get_method(), owner.parser.get_http_version()
-            coming.append(without_upgrade(method, owner.url, version, owner.headers))
+            taken, head = (
+                upgrade.args[0],
+                without_upgrade(method, owner.url, version, owner.headers),
+            )
             owner.parser = HttpRequestParser(owner)
+        if head:
+            owner.parser.feed_data(head)
+        rest = rest[taken:]
+    return rest
 
 
 def is_upgrade(parser: Any) -> bool:
@@ -62,10 +80,15 @@ def is_upgrade(parser: Any) -> bool:
     return bool(parser.should_upgrade()) and parser.get_method() != b"CONNECT"
 
 
-def is_framed(headers: Headers) -> bool:
-    """Whether a body's end is told in a way that is read here: not by any coding but `chunked`."""
+def check_framing(headers: Headers) -> None:
+    """See that a body's end is told in a way that is read here.
+
+    Raises:
+        MalformedRequest: there is a transfer coding other than `chunked`.
+    """
     codings = [value.strip().lower() for name, value in headers if name == b"transfer-encoding"]
-    return codings in ([], [b"chunked"])
+    if codings not in ([], [b"chunked"]):
+        raise MalformedRequest("No transfer coding but chunked is read here.")
 
 
 def without_upgrade(method: bytes, url: bytes, version: str, headers: Headers) -> bytes:

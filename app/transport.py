@@ -19,15 +19,18 @@ class Flow(FlowControl):
 
     Whoever waits for a body has reading resumed, whose body may long be whole; a client that sends
     request after request would have all of them taken in.
+
+    Args:
+        pipeline: the requests that wait. held: bytes that wait to be parsed.
     """
 
-    def __init__(self, transport: asyncio.Transport, pipeline: Sized) -> None:
+    def __init__(self, transport: asyncio.Transport, pipeline: Sized, held: Sized) -> None:
         super().__init__(transport)
-        self._pipeline = pipeline
+        self._pipeline, self._held = pipeline, held
 
     def resume_reading(self) -> None:
         """Read on, unless requests wait."""
-        if not self._pipeline:
+        if not self._pipeline and not self._held:
             super().resume_reading()
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from app.connection import Connection, bounded
+from app.framing import PIECE_BYTES
 from app.gate import Refusal
 from app.options import load
 from app.settings import Settings
@@ -72,7 +74,7 @@ class Transport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written: list[bytes] = []
-        self.closed = False
+        self.closed = self.paused = False
 
     def write(self, data: Any) -> None:
         self.written.append(bytes(data))
@@ -83,17 +85,28 @@ class Transport(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.closed
 
+    def pause_reading(self) -> None:
+        self.paused = True
 
-class FullHouse:
-    """A gate that lets nobody in."""
-
-    def refusal(self, *_: object) -> Refusal:
-        return Refusal(b"no room", 0)
+    def resume_reading(self) -> None:
+        self.paused = False
 
 
-def connected() -> tuple[Connection, Transport]:
-    kind = bounded(Settings(), Telemetry(), FullHouse())  # type: ignore[arg-type]
-    config = uvicorn.Config(lambda *_: None, http=kind, timeout_keep_alive=60)
+class Door:
+    """A gate that lets everybody in, or nobody."""
+
+    def __init__(self, refusal: Refusal | None) -> None:
+        self._refusal = refusal
+
+    def refusal(self, *_: object) -> Refusal | None:
+        return self._refusal
+
+
+def connected(app: ASGIApp | None = None) -> tuple[Connection, Transport]:
+    """A connection to an application; without one, nobody is let in."""
+    door = Door(None if app else Refusal(b"no room", 0))
+    kind = bounded(Settings(), Telemetry(), door)  # type: ignore[arg-type]
+    config = uvicorn.Config(app or (lambda *_: None), http=kind, timeout_keep_alive=60)
     config.load()
     connection, transport = kind(config, ServerState(), {}), Transport()
     connection.connection_made(transport)
@@ -115,5 +128,37 @@ def test_a_connection_is_idle_from_its_last_refusal_on() -> None:
         connection._idle_since -= 60
         connection.timeout_keep_alive_handler()
         assert transport.closed
+
+    asyncio.run(scenario())
+
+
+def test_small_requests_in_a_row_are_not_all_parsed() -> None:
+    """Parsed, 200 kB of them, as they come in a single read, would be a hundred times as much."""
+    small = b"GET / HTTP/1.1\r\n\r\n"
+    count = (200 << 10) // len(small)
+
+    async def scenario() -> None:
+        goes_on = asyncio.Event()
+        answered, most = 0, 0
+
+        async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+            nonlocal answered, most
+            await goes_on.wait()
+            most = max(most, len(connection.pipeline))
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body"})
+            answered += 1
+
+        connection, transport = connected(app)
+        connection.data_received(small * count)
+        assert transport.paused
+        goes_on.set()
+        async with asyncio.timeout(30):
+            while answered < count:
+                await asyncio.sleep(0.01)
+        assert 0 < most <= PIECE_BYTES // len(small) + 1
+        assert b"".join(transport.written).count(b"200 OK") == count
+        await asyncio.sleep(0)
+        assert not transport.paused
 
     asyncio.run(scenario())

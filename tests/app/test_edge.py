@@ -8,14 +8,14 @@ import logging
 import re
 
 import pytest
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.edge import RECORD, ClientGone, Edge
+from app.edge import GONE, RECORD, ClientGone, Edge
 from app.errors import QueueFull
 from app.lifecycle import Lifecycle
 from app.options import load
 from app.telemetry import Telemetry
-from tests.app.asgi import Answer, Client, ask
+from tests.app.asgi import Answer, Client, ask, scope_of
 
 
 async def fine(_scope: Scope, _receive: Receive, send: Send) -> None:
@@ -100,6 +100,29 @@ def test_a_client_that_left_gets_nothing_and_is_counted() -> None:
     wrapped = Wrapped(failing(ClientGone()))
     assert wrapped.ask().messages == []
     assert wrapped.count(499) == 1
+
+
+def test_a_client_that_leaves_within_an_answer_is_no_mistake_of_ours(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The transport refuses to send; the connection is told to be lost a moment later."""
+    wrapped = Wrapped(fine)
+
+    async def scenario() -> None:
+        gone = asyncio.get_running_loop().create_future()
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                asyncio.get_running_loop().call_later(0.02, gone.set_result, None)
+                raise RuntimeError("the handler is closed")
+
+        await wrapped.edge(scope_of("GET", "/") | {GONE: gone}, Client().receive, send)
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(scenario())
+    assert not caplog.records
+    assert wrapped.count(499) == 1
+    assert wrapped.lifecycle.in_flight == 0
 
 
 def test_work_cut_short_by_the_end_is_answered() -> None:

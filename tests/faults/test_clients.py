@@ -279,6 +279,25 @@ def test_a_wish_for_another_protocol_is_declined(
     assert GIVEN.fits(again)
 
 
+@pytest.mark.parametrize("wishes", [{}, WISHES], ids=["none", "wishes"])
+def test_small_requests_are_answered_however_many_come_at_once(
+    impatient: Service, wishes: dict[str, str]
+) -> None:
+    count = 3000
+    asked = request("/livez", headers=wishes, method="GET") * count + WHOLE
+
+    async def scenario() -> tuple[list[int], Reply]:
+        async with wire(impatient.port) as connection:
+            sending = asyncio.create_task(connection.say(asked))
+            statuses = [(await connection.reply()).status for _ in range(count)]
+            await sending
+            return statuses, await connection.reply()
+
+    statuses, last = asyncio.run(scenario())
+    assert statuses == [200] * count
+    assert GIVEN.fits(last)
+
+
 def test_many_wishes_for_another_protocol_are_declined_in_order(impatient: Service) -> None:
     given = recorded(("msgpack",))[:20]
     whole = b"".join(request(each.path, each.body, each.headers | WISHES) for each in given)
