@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile
-from engine.kernels.owning import own
-from engine.kernels.winners import LITTLE, Recipe, lay, ordered, recipe
+from engine.kernels.owning import Own, own
+from engine.kernels.winners import LITTLE, Recipe, lay, opened, ordered, recipe
 from engine.threads import Arena
 
 Array = NDArray[Any]
@@ -60,6 +60,7 @@ class Kept(threading.local):
     """What a thread keeps from one block to the next, for as long as a call lasts."""
 
     def __init__(self) -> None:
+        self.known: dict[tuple[Any, ...], tuple[Own, Recipe]] = {}
         self.handings: dict[tuple[Any, ...], Handing] = {}
 
 
@@ -69,18 +70,22 @@ def hand(x: Array, g: Array, axes: tuple[Axis, ...], tile: Tile, dx: Array, kept
     x is (*B, *S, I), g the gradient (*B, *P, I) of all windows' maxima. The first of a window's
     equal maxima gets it.
     """
-    mine = own(axes, tile)
-    found = recipe(axes, mine.reach, x.shape[-1])
-    lead = x.shape[: -len(found.lengths)]
+    # Looking them up for each block would take longer than some of its steps.
+    shape = (tile, x.shape)
+    if shape not in kept.known:
+        mine = own(axes, tile, x.shape[-1])
+        kept.known[shape] = mine, recipe(axes, mine.reach, x.shape[-1])
+    mine, found = kept.known[shape]
     # Reading everything in order before it is taken apart also brings it into the cache. NaN equals
     # nothing, and minus infinity a border.
     plain = np.minimum.reduce(x[mine.read], axis=None, initial=np.inf) > -np.inf
     dtype = x.dtype if plain else np.dtype(f"i{x.itemsize}")
-    key = (axes, mine.reach, x.shape, dtype)
+    # Tiles inside a plane are alike, wherever they are.
+    key = (found.lengths, found.stages, x.shape, plain)
     if key not in kept.handings:
         if len(kept.handings) == MOST_KEPT:
             kept.handings.clear()
-        kept.handings[key] = _handing(found, lead, dtype)
+        kept.handings[key] = _handing(found, x.shape[: -len(found.lengths)], dtype)
     steps = kept.handings[key]
     if plain:
         lay(x, found, -np.inf, steps.laid)
@@ -99,6 +104,7 @@ def hand(x: Array, g: Array, axes: tuple[Axis, ...], tile: Tile, dx: Array, kept
         ufunc(*operands, out=result)
     if not mine.covered:
         dx[mine.inputs] = 0
+    dx = opened(dx, mine.split)
     for source, target in mine.moves:
         _put(dx, target, steps.gradient[source])
 

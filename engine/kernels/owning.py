@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 from engine.geometry import Axis, Tile
-from engine.kernels.winners import fold
+from engine.kernels.winners import Split, boxes, fold
 
 Index = tuple[Any, ...]
 
@@ -24,6 +23,7 @@ class Own:
     Attributes:
         reach: the outputs whose windows meet its inputs; `outputs` is the same as a box.
         inputs: its inputs, a box; `read` are all those under `reach`.
+        split: how the inputs are opened for these moves.
         moves: boxes of the gradient by residues, and the inputs that they go to.
         covered: whether these are all of its inputs.
     """
@@ -32,13 +32,14 @@ class Own:
     outputs: Index
     inputs: Index
     read: Index
+    split: Split
     moves: tuple[tuple[Index, Index], ...]
     covered: bool
 
 
 @lru_cache(maxsize=4096)
-def own(axes: tuple[Axis, ...], tile: Tile) -> Own:
-    """What a tile owns; all tiles together own all inputs."""
+def own(axes: tuple[Axis, ...], tile: Tile, inner: int) -> Own:
+    """What a tile owns of arrays whose last axis has `inner` elements; all tiles together own all."""
     reach, inputs, read, places = [], [], [], []
     for axis, (lo, hi) in zip(axes, tile, strict=True):
         first = max(0, lo - (axis.extent - 1) // axis.stride)
@@ -48,17 +49,13 @@ def own(axes: tuple[Axis, ...], tile: Tile) -> Own:
         inputs.append(slice(start, stop))
         read.append(slice(*axis.inputs_of(first, hi)))
         places.append([_clipped(*move, start, stop) for move in fold(axis, first, hi).moves])
-    moves = []
-    for residues in product(*(range(len(each)) for each in places)):
-        parts = [each[u] for each, u in zip(places, residues, strict=True)]
-        box = (*reversed(residues), ..., *(place for place, _ in parts), slice(None))
-        moves.append((box, _box([i for _, i in parts])))
+    split, moves = boxes(places, inner)
     covered = all(
         sum(place.stop - place.start for place, _ in each) == part.stop - part.start
         for each, part in zip(places, inputs, strict=True)
     )
     outputs = [slice(*span) for span in reach]
-    return Own(tuple(reach), _box(outputs), _box(inputs), _box(read), tuple(moves), covered)
+    return Own(tuple(reach), _box(outputs), _box(inputs), _box(read), split, moves, covered)
 
 
 def _box(spans: list[slice]) -> Index:

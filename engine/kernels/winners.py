@@ -11,7 +11,7 @@ axes; channels where they come last, else 1. Taps are numbered in row-major orde
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -26,6 +26,11 @@ from engine.threads import Arena
 
 Array = NDArray[Any]
 Index = tuple[Any, ...]
+Move = tuple[slice, slice]
+"""Places along an axis, and the inputs that stand there."""
+
+Split = tuple[tuple[int, int, int] | None, ...]
+"""For each axis that is cut into runs of the stride: its first input, the runs, and the stride."""
 
 BYTE = np.dtype(np.uint8)
 
@@ -47,7 +52,7 @@ class Fold:
     """
 
     length: int
-    moves: tuple[tuple[slice, slice], ...]
+    moves: tuple[Move, ...]
     taps: tuple[tuple[int, int], ...]
     empty: bool
 
@@ -58,6 +63,7 @@ class Recipe:
 
     Attributes:
         residues, lengths: of the laid out inputs, in their order.
+        split: how the inputs are opened for their moves.
         moves: boxes of them, and the inputs that go there.
         borders: boxes where padding stands.
         stages: for each axis, last to first, the residues, and a residue and a distance for each tap.
@@ -68,6 +74,7 @@ class Recipe:
 
     residues: tuple[int, ...]
     lengths: tuple[int, ...]
+    split: Split
     moves: tuple[tuple[Index, Index], ...]
     borders: tuple[Index, ...]
     stages: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
@@ -104,20 +111,76 @@ def fold(axis: Axis, lo: int, hi: int) -> Fold:
     return Fold(length, tuple(moves), taps, covered < hi)
 
 
+def boxes(
+    sides: Sequence[Sequence[Move]], inner: int
+) -> tuple[Split, tuple[tuple[Index, Index], ...]]:
+    """Boxes of laid out inputs, and of opened ones that go there, from the moves of each residue.
+
+    All residues of an axis go together where they have as many inputs each. But those of numbers in a
+    row do not: they are taken apart in other ways.
+    """
+    alone = len(sides) - 1 if inner == 1 else len(sides)
+    split = tuple(_even(side) if axis != alone else None for axis, side in enumerate(sides))
+    moves = []
+    for residues in product(
+        *(range(1 if part else len(side)) for part, side in zip(split, sides, strict=True))
+    ):
+        found = [side[u] for side, u in zip(sides, residues, strict=True)]
+        of = [slice(None) if part else u for part, u in zip(split, residues, strict=True)]
+        inputs = [slice(None) if part else i for part, (_, i) in zip(split, found, strict=True)]
+        places = (*reversed(of), ..., *(places for places, _ in found), slice(None))
+        moves.append((places, (..., *inputs, slice(None))))
+    return split, tuple(moves)
+
+
+def _even(side: Sequence[Move]) -> tuple[int, int, int] | None:
+    places, inputs = side[0]
+    start, stride = inputs.start, inputs.step
+    if len(side) == 1 or len(side) != stride:
+        return None
+    if any(at != places or i.start != start + u for u, (at, i) in enumerate(side)):
+        return None
+    return start, places.stop - places.start, stride
+
+
+def opened(a: Array, split: Split) -> Array:
+    """A view of a (*B, *S, I) with split axes cut in runs: (*U reversed, *B, *runs, I)."""
+    if not any(split):
+        return a
+    box, shape, order = _opening(split, a.shape)
+    return a[box].reshape(shape, copy=False).transpose(order)
+
+
+@lru_cache(maxsize=1024)
+def _opening(split: Split, shape: tuple[int, ...]) -> tuple[Index, tuple[int, ...], Index]:
+    lead = len(shape) - len(split) - 1
+    box: list[Any] = [...]
+    sizes, kept, cut = list(shape[:lead]), list(range(lead)), list[int]()
+    for size, part in zip(shape[lead:-1], split, strict=True):
+        kept.append(len(sizes))
+        if part is None:
+            box.append(slice(None))
+            sizes.append(size)
+        else:
+            start, runs, stride = part
+            box.append(slice(start, start + runs * stride))
+            cut.append(len(sizes) + 1)
+            sizes += [runs, stride]
+    kept.append(len(sizes))
+    return (*box, slice(None)), (*sizes, shape[-1]), (*reversed(cut), *kept)
+
+
 @lru_cache(maxsize=4096)
 def recipe(axes: tuple[Axis, ...], tile: Tile, inner: int) -> Recipe:
     """The recipe of a tile of arrays whose last axis has `inner` elements."""
     folds = [fold(axis, *span) for axis, span in zip(axes, tile, strict=True)]
     lengths = (*(each.length for each in folds), inner)
     units = [prod(lengths[axis + 1 :]) for axis in range(len(axes))]
-    moves: list[tuple[Index, Index]] = []
+    split, moves = boxes([each.moves for each in folds], inner)
     borders: list[Index] = []
-    for residues in product(*(range(len(each.moves)) for each in folds)):
-        found = [each.moves[u] for each, u in zip(folds, residues, strict=True)]
-        before = (*reversed(residues), ...)
-        places = (*before, *(places for places, _ in found), slice(None))
-        moves.append((places, (..., *(inputs for _, inputs in found), slice(None))))
-        for axis, (held, _) in enumerate(found):
+    for target, _ in moves:
+        before = target[: len(axes) + 1]
+        for axis, held in enumerate(target[len(axes) + 1 : -1]):
             after = (slice(None),) * (len(axes) - axis)
             edges = slice(0, held.start), slice(held.stop, folds[axis].length)
             borders += [(*before, edge, *after) for edge in edges if edge.start < edge.stop]
@@ -128,7 +191,8 @@ def recipe(axes: tuple[Axis, ...], tile: Tile, inner: int) -> Recipe:
     return Recipe(
         residues=tuple(len(each.moves) for each in reversed(folds)),
         lengths=lengths,
-        moves=tuple(moves),
+        split=split,
+        moves=moves,
         borders=tuple(borders),
         stages=tuple(
             (len(each.moves), tuple(stand))
@@ -195,6 +259,7 @@ def room(axes: tuple[Axis, ...], tile: Tile, inner: int, itemsize: int) -> int:
 
 def lay(x: Array, found: Recipe, border: float, laid: Array) -> None:
     """Lay x (*B, *S, I) out by residues, those of the last axis first: (*U reversed, *B, *L, I)."""
+    x = opened(x, found.split)
     for target, source in found.moves:
         _copy(laid[target], x, source)
     for edge in found.borders:
