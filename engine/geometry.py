@@ -201,3 +201,8 @@ def tiles(out: Sequence[int], tile: Sequence[int]) -> Iterator[Tile]:
 def ranges(size: int, step: int) -> tuple[tuple[int, int], ...]:
     """[0, size) cut into half-open ranges of `step` (the last may be shorter)."""
     return tuple((lo, min(lo + step, size)) for lo in range(0, size, step))
+
+
+def even(size: int, most: int) -> int:
+    """The length of as few equal cuts of [0, size) as have at most `most` each; at least 1."""
+    return max(1, -(-size // max(1, -(-size // max(1, most)))))

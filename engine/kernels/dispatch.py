@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels import (
@@ -16,6 +15,7 @@ from engine.kernels import (
     filtering,
     flat,
     folding,
+    joined,
     pixels,
     planes,
     shifts,
@@ -25,14 +25,21 @@ from engine.kernels import (
 )
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import within
+from engine.threads import aligned, for_each
 
 Array = NDArray[Any]
 
+COPIED = 64
+"""Channels whose weights are laid out anew in one call."""
+
+COPYING = 32
+"""Work that takes as long as copying one number from a place of its own."""
 
 FORWARD: Mapping[str, Callable[[Correlation, Array, Array, Array | None, Array], None]] = {
     "direct": direct.forward,
     "banded": banded.forward,
     "flat": flat.forward,
+    "joined": joined.forward,
     "pixels": pixels.forward,
     "winograd": winograd.forward,
 }
@@ -48,7 +55,9 @@ def _kernel(c: Correlation) -> str:
         return "pixels"
     if banding.suits(c):
         return "banded"
-    return "flat" if flat.suits(c) else "direct"
+    if flat.suits(c):
+        return "flat"
+    return "joined" if joined.suits(c) else "direct"
 
 
 def algorithm(c: Correlation) -> str:
@@ -65,14 +74,17 @@ def adjoint_algorithm(c: Correlation) -> str:
 def rearranged_bytes(c: Correlation) -> int:
     """What a call holds of the weights in another form: turned for the adjoint, or transformed.
 
-    Sums over pixels have several shares of the weight's gradient as well.
+    Sums over pixels have several shares of the weight's gradient as well; where samples are to share
+    products, a few are compared.
     """
     weights = c.groups * c.outputs * c.channels * c.taps * c.itemsize
     adjoint = adjoint_algorithm(c) == "winograd"
     if pixels.suits(c):
         return weights * (1 + pixels.SHARES)
     if not adjoint and algorithm(c) != "winograd":
-        return weights
+        both = [c, *(p.correlation for p in c.phases or () if p.correlation is not None)]
+        probes = (joined.probe_bytes(each) for each in both if _kernel(each) == "joined")
+        return weights + max(probes, default=0)
     shares = filtering.share_bytes(c) if _by_tiles(c) else 0
     return weights + tiling.filter_bytes(c) + shares
 
@@ -104,8 +116,20 @@ def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
         weights = unfolded[within(phase.taps)].swapaxes(1, 2)
         if _kernel(phase.correlation) != "winograd":
             # Winograd lays filters out anew itself.
-            weights = np.ascontiguousarray(weights).reshape(c.groups, c.channels, -1)
+            weights = _in_rows(weights).reshape(c.groups, c.channels, -1)
         correlate(phase.correlation, dy, weights, None, target)
+
+
+def _in_rows(weights: Array) -> Array:
+    """A view of weights (G, C, O, *K) as an array of its own, each thread copying some channels."""
+    found = aligned(weights.shape, weights.dtype)
+
+    def part(channels: slice) -> None:
+        found[:, channels] = weights[:, channels]
+
+    cuts = ((channels,) for channels in direct.slices(weights.shape[1], COPIED))
+    for_each(part, cuts, COPYING * weights.size)
+    return found
 
 
 def correlate_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:

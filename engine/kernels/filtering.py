@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import Axis, ranges
+from engine.geometry import Axis, even, ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.products import LINE
 from engine.kernels.requests import SHARES, in_shares
@@ -89,24 +89,19 @@ class Cut:
         """The pieces of a request's samples, share by share."""
         rows, columns = self.tiles
         most = TILE_BYTES // self.c.itemsize
-        across = _even(columns, most)
-        down = _even(rows, most // across)
+        across = even(columns, most)
+        down = even(rows, most // across)
         count = samples[1] - samples[0]
         found = [
             ((samples[0] + lo, samples[0] + hi), *box)
-            for lo, hi in ranges(count, _even(count, most // (rows * columns)))
+            for lo, hi in ranges(count, even(count, most // (rows * columns)))
             for box in product(ranges(rows, down), ranges(columns, across))
         ]
         return in_shares(found, self.shares)
 
 
-def _even(size: int, most: int) -> int:
-    """The length of equal cuts of a range, at most `most` and at least 1."""
-    return -(-size // -(-size // max(1, most)))
-
-
 def _parts(size: int) -> tuple[Range, ...]:
-    return ranges(size, -(-_even(size, MOST) // LINE) * LINE)
+    return ranges(size, -(-even(size, MOST) // LINE) * LINE)
 
 
 @lru_cache(maxsize=256)
@@ -199,7 +194,7 @@ def _sum(
         upstream = _transformed(up, dy, flat, piece, arena)
         left, right = inputs.transpose(0, 2, 3, 1), upstream.swapaxes(1, 2)
         made = arena.take(total.shape, x.dtype)
-        for lo, hi in ranges(right.shape[2], _even(right.shape[2], DEPTH)):
+        for lo, hi in ranges(right.shape[2], even(right.shape[2], DEPTH)):
             first = number == lo == 0
             np.matmul(left[..., lo:hi], right[..., lo:hi, :], out=total if first else made)
             if not first:
