@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.load.bench import Rounds
 from benchmarks.load.results import Outcome, pooled
-from benchmarks.service_scenarios import Findings
+from benchmarks.service_scenarios import OURS, Findings
 from benchmarks.service_targets import Check, checks
 
 LEGEND = """\
@@ -95,28 +95,45 @@ def markdown(found: Findings) -> str:
     """The whole report."""
     heads = _COLUMNS.split(" | ")
     parts = ["# The service under load\n", LEGEND, "## Targets\n", targets_table(checks(found))]
-    loads = {**found.closed, **{f"{s} × 128": r for s, r in found.batching.items()}}
-    if loads:
+    if loads := _closed(found):
         rows = [row for name, rounds in loads.items() for row in _rows(name, rounds)]
         parts += ["## Closed loop\n", table(heads, rows)]
     if found.ladder:
         rows = [row for at, rounds in found.ladder.items() for row in _rows(f"{at:.0f}/s", rounds)]
         parts += ["## Open loop, small-forward\n", table(heads, rows)]
         parts.append("![Latency against load](service.png)\n")
-    if found.overload:
-        sides = {
-            f"{stream}, {what}": {each.server: outcomes}
-            for stream, each in found.overload.items()
-            for what, outcomes in (("peak", each.peak), ("twice the peak", each.over))
-        }
-        rows = [row for name, rounds in sides.items() for row in _rows(name, rounds)]
-        parts += ["## Overload\n", table(heads, rows)]
+    for title, sides in (("Overload", _overload(found)), ("Fairness", _fairness(found))):
+        if sides:
+            rows = [row for name, rounds in sides.items() for row in _rows(name, rounds)]
+            parts += [f"## {title}\n", table(heads, rows)]
     return "\n".join(parts)
+
+
+def _closed(found: Findings) -> dict[str, Rounds]:
+    return {**found.closed, **{f"{s} × 128": r for s, r in found.batching.items()}}
+
+
+def _overload(found: Findings) -> dict[str, Rounds]:
+    return {
+        f"{stream}, {what}": {each.server: outcomes}
+        for stream, each in found.overload.items()
+        for what, outcomes in (("peak", each.peak), ("twice the peak", each.over))
+    }
+
+
+def _fairness(found: Findings) -> dict[str, Rounds]:
+    """What the caller with small requests got."""
+    if found.fairness is None:
+        return {}
+    return {
+        "small alone": {OURS: found.fairness.alone},
+        "small beside another's flood": {OURS: found.fairness.beside},
+        "small beside a flood from the same address": {OURS: found.fairness.same},
+    }
 
 
 def as_json(found: Findings, about: Mapping[str, Any]) -> str:
     """The numbers of the report, and the machine they are from."""
-    loads = {**found.closed, **{f"{s} × 128": r for s, r in found.batching.items()}}
     document = {
         **about,
         "machine": {
@@ -126,8 +143,10 @@ def as_json(found: Findings, about: Mapping[str, Any]) -> str:
             "system": f"{platform.system()} {platform.machine()}",
         },
         "targets": [{**vars(check), "met": check.met} for check in checks(found)],
-        "closed": _summaries(loads),
+        "closed": _summaries(_closed(found)),
         "open": _summaries({f"{rate:.0f}": rounds for rate, rounds in found.ladder.items()}),
+        "overload": _summaries(_overload(found)),
+        "fairness": _summaries(_fairness(found)),
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 

@@ -75,14 +75,14 @@ def closed(bench: Bench, effort: Effort, found: Findings) -> None:
     table: list[tuple[str, int, float, tuple[str, ...]]] = [
         ("small-forward", 64, 1.0, (ECHO, SIMPLE, OURS)),
         ("small-forward", 1, 0.7, (ECHO, SIMPLE, OURS)),
-        ("small-backward", 64, 1.0, (SIMPLE, OURS)),
+        ("small-backward", 64, 1.0, (ECHO, SIMPLE, OURS)),
         ("middle-forward", 16, 1.5, (ECHO, SIMPLE, SIMPLE_1, OURS)),
-        ("middle-backward", 16, 2.0, (SIMPLE, SIMPLE_1, OURS)),
+        ("middle-backward", 16, 2.0, (ECHO, SIMPLE, SIMPLE_1, OURS)),
         ("large-forward", 16, 4.0, (ECHO, SIMPLE, SIMPLE_1, OURS)),
-        ("mixed", 32, 1.5, (SIMPLE, OURS)),
+        ("mixed", 32, 1.5, (ECHO, SIMPLE, OURS)),
     ]
     if effort is FULL:
-        table.append(("large-backward", 16, 8.0, (SIMPLE, SIMPLE_1, OURS)))
+        table.append(("large-backward", 16, 8.0, (ECHO, SIMPLE, SIMPLE_1, OURS)))
     for stream, connections, seconds, servers in table:
         # A round of large bodies is long for its answers' sake; two of them say as much as three.
         rounds = effort.rounds if seconds < 4 else max(2, effort.few)

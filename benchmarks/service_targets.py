@@ -100,7 +100,8 @@ def _against_simple(found: Findings) -> Iterator[Check]:
 
 
 def _large_work(found: Findings) -> Iterator[Check]:
-    for name in ("middle-forward × 16", "large-forward × 16", "middle-backward × 16"):
+    streams = ("middle-forward", "large-forward", "middle-backward", "large-backward")
+    for name in (f"{stream} × 16" for stream in streams):
         rounds = found.closed.get(name, {})
         for theirs in (SIMPLE_1, SIMPLE):
             if theirs in rounds:

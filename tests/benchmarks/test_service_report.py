@@ -1,0 +1,57 @@
+"""Whatever was run is in the report, as text and as JSON, and every body is held to its target."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from benchmarks.load.loads import Spec
+from benchmarks.load.results import Outcome
+from benchmarks.service_report import as_json, markdown
+from benchmarks.service_scenarios import ECHO, OURS, SIMPLE, SIMPLE_1, Fairness, Findings, Overload
+from benchmarks.service_targets import checks
+
+
+def outcome() -> Outcome:
+    due = np.linspace(0.0, 1.0, 11)
+    zero = np.zeros(11)
+    spec = Spec(stream="small-forward", connections=1, seconds=1.0)
+    return Outcome(spec, due, due, due + 0.1, zero + 200, zero, zero + 8, [2], [], 1 << 20, 0.5)
+
+
+def findings() -> Findings:
+    some = [outcome()]
+    rounds = dict.fromkeys((ECHO, SIMPLE, SIMPLE_1, OURS), some)
+    loads = ["small-forward × 64", "small-forward × 1", "mixed × 32"]
+    loads += [
+        f"{size}-{action} × 16"
+        for size in ("middle", "large")
+        for action in ("forward", "backward")
+    ]
+    return Findings(
+        closed=dict.fromkeys(loads, rounds),
+        ladder={100.0: {OURS: some}},
+        overload={"small-forward": Overload("ours, queue of 256", 256, some, some)},
+        fairness=Fairness(some, some, some),
+    )  # fmt: skip
+
+
+def test_everything_that_was_run_is_told() -> None:
+    found = findings()
+    text, parts = markdown(found), json.loads(as_json(found, {}))
+    assert parts["closed"].keys() == found.closed.keys()
+    assert parts["open"].keys() == {"100"}
+    assert len(parts["overload"]) == 2
+    assert len(parts["fairness"]) == 3
+    for part in ("closed", "overload", "fairness"):
+        for load, servers in parts[part].items():
+            assert f"| {load} " in text
+            for numbers in servers.values():
+                assert numbers.keys() >= {"requests_per_s", "p50_ms", "p99_ms", "p999_ms"}
+                assert numbers.keys() >= {"bytes_per_s", "memory_bytes", "batch"}
+
+
+def test_every_large_body_has_its_target() -> None:
+    named = {check.what.split(" ×")[0] for check in checks(findings()) if check.number == 2}
+    assert named == {"middle-forward", "middle-backward", "large-forward", "large-backward"}
