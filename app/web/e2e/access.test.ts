@@ -20,7 +20,7 @@ async function serious(page: Page): Promise<string[]> {
   return page.evaluate(async () => {
     const axe = (window as unknown as { axe: { run(): Promise<{ violations: { impact: string; id: string; nodes: { html: string }[] }[] }> } }).axe;
     const { violations } = await axe.run();
-    return violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
+    return violations.filter(({ impact, id }) => ["serious", "critical"].includes(impact) || id.startsWith("landmark")).map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
   });
 }
 
@@ -126,8 +126,10 @@ describe("wishes of the system", () => {
     const shown = (await page.locator(grid("dx")).boundingBox())!;
     expect(shown.y).toBeGreaterThan(0);
     expect(shown.y + shown.height / 2).toBeLessThan(foot);
+    await stride.focus();
     await page.keyboard.press("Escape");
     expect(await stride.isVisible()).toBe(false);
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Settings");
     await done();
   });
 

@@ -80,7 +80,8 @@ function slow(): Read<boolean> {
 
 function mount(): void {
   const late = slow();
-  const main = h("main", { id: "view", role: "tabpanel", "aria-labelledby": () => `tab-${app.view()}` }, () => VIEWS[app.view()]());
+  const main = h("main", null,
+    h("div", { id: "view", role: "tabpanel", "aria-labelledby": () => `tab-${app.view()}` }, () => VIEWS[app.view()]()));
   const state = { "data-stale": () => (app.session.stale() ? "1" : "0"), "data-slow": () => (late() ? "1" : "0") };
   document.body.replaceChildren(h("div", { class: "page", ...state },
     header(app, { share: () => void share(), exports: () => exportMenu(app) }), noticeBar(app), troubleBar(app), main));

@@ -21,21 +21,26 @@ export function panel(app: App): HTMLElement {
   const fields = memo(() => fieldsOf(app.catalogue()?.[op()] ?? {}).filter((one) => !NEVER.has(one.name)));
   // In narrow windows all but the operation is a sheet over the page's foot, so that the grids stay in view.
   const open = signal(false);
-  const fold = (label: string) => h("button", {
+  const unfold = h("button", {
     type: "button", class: "fold", "aria-expanded": () => String(open()), "aria-controls": "layer-settings", onClick: () => open.set(!open()),
-  }, label);
+  }, "Settings");
+  const close = () => {
+    open.set(false);
+    // The sheet takes away what had the focus.
+    unfold.focus();
+  };
   const escape = (event: KeyboardEvent) => {
     if (event.key !== "Escape" || !open()) return;
     event.stopPropagation();
-    open.set(false);
+    close();
   };
   return h("aside", { class: "panel", "aria-label": "Layer", "data-open": () => (open() ? "1" : "0"), onKeydown: escape },
     h("div", { class: "operation" },
       row("Operation", [select("Operation",
         () => Object.entries(OPERATIONS).map(([value, label]) => ({ value, label })), op,
-        (next) => session.want(switched(session.draft(), next))), fold("Settings")])),
+        (next) => session.want(switched(session.draft(), next))), unfold])),
     h("div", { class: "settings", id: "layer-settings" },
-      h("div", { class: "sheet-head" }, h("strong", null, "Settings"), fold("Done")),
+      h("div", { class: "sheet-head" }, h("strong", null, "Settings"), h("button", { type: "button", class: "fold", onClick: close }, "Done")),
       settings(app, op, fields)));
 }
 

@@ -76,7 +76,8 @@ import numpy as np
 ${isLong(asked) ? "" : hasOdd(asked) ? "from numpy import inf, nan\n" : ""}
 
 def packed(array):
-    return {"dtype": str(array.dtype), "shape": array.shape, "data": array.tobytes()}
+    dtype, shape = str(array.dtype), array.shape
+    return {"dtype": dtype, "shape": shape, "data": array.tobytes()}
 
 
 def unpacked(tensor):
