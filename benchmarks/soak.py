@@ -25,6 +25,11 @@ from benchmarks.stress.traffic import recorded
 
 CLIENTS = 8
 SAMPLE_S = 2.0
+"""How often it is looked at what is held: more often in a short run, so that there is a line to fit."""
+
+LEAST_SAMPLES = 20
+"""Of a run, however short."""
+
 FAULT_S = 5.0
 """How often something is harmed: seldom enough for the service to come to itself in between."""
 
@@ -45,7 +50,7 @@ async def soak(
 
     async def watch() -> None:
         while True:
-            await asyncio.sleep(SAMPLE_S)
+            await asyncio.sleep(min(SAMPLE_S, seconds / LEAST_SAMPLES))
             passed = time.monotonic() - started
             samples.append({"seconds": passed, **asdict(service.held())})
             if len(samples) % 15 == 0:
@@ -57,7 +62,7 @@ async def soak(
 
     async def harm() -> None:
         while True:
-            await asyncio.sleep(FAULT_S)
+            await asyncio.sleep(min(FAULT_S, seconds / 4))
             await HARMS[draw.choice(sorted(HARMS))](service, draw)
 
     others = [asyncio.create_task(watch()), asyncio.create_task(harm())]

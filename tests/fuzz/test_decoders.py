@@ -25,6 +25,9 @@ from tests.fuzz.mutate import mutants
 EXECUTIONS = int(os.environ.get("FUZZ_EXECUTIONS", "30000"))
 SEED = int(os.environ.get("FUZZ_SEED", "0"))
 
+ENOUGH = 10_000
+"""From so many on, every way to end is met."""
+
 LARGEST_GROWTH = 64 << 20
 """Of the peak of memory, over all executions of a format."""
 
@@ -47,9 +50,10 @@ def test_mutants_of_the_corpus(form: str) -> None:
     outcomes = Counter(execute(body, form) for body in bodies)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert outcomes.total() == EXECUTIONS
-    # Some come through to the end, or else nothing behind the decoder was tried.
-    assert outcomes[COMPUTED] > 0
-    assert len(outcomes) > 4, outcomes
+    if EXECUTIONS >= ENOUGH:
+        # Some come through to the end, or else nothing behind the decoder was tried.
+        assert outcomes[COMPUTED] > 0
+        assert len(outcomes) > 4, outcomes
     assert grown * 1024 < LARGEST_GROWTH
 
 
