@@ -25,6 +25,7 @@ from engine.kernels import (
 )
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import within
+from engine.kernels.requests import SHARES
 from engine.threads import aligned, for_each
 
 Array = NDArray[Any]
@@ -74,19 +75,20 @@ def adjoint_algorithm(c: Correlation) -> str:
 def rearranged_bytes(c: Correlation) -> int:
     """What a call holds of the weights in another form: turned for the adjoint, or transformed.
 
-    Sums over pixels have several shares of the weight's gradient as well; where samples are to share
-    products, a few are compared.
+    Sums have several shares of the weight's gradient as well; where samples are to share products, a few
+    are compared.
     """
     weights = c.groups * c.outputs * c.channels * c.taps * c.itemsize
     adjoint = adjoint_algorithm(c) == "winograd"
     if pixels.suits(c):
         return weights * (1 + pixels.SHARES)
+    summed = weights * (1 + SHARES) if flat.suits(c) or shifts.suits(c) else 0
     if not adjoint and algorithm(c) != "winograd":
         both = [c, *(p.correlation for p in c.phases or () if p.correlation is not None)]
         probes = (joined.probe_bytes(each) for each in both if _kernel(each) == "joined")
-        return weights + max(probes, default=0)
+        return weights + summed + max(probes, default=0)
     shares = filtering.share_bytes(c) if _by_tiles(c) else 0
-    return weights + tiling.filter_bytes(c) + shares
+    return weights + summed + tiling.filter_bytes(c) + shares
 
 
 def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:

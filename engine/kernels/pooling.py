@@ -92,7 +92,7 @@ class Pooling:
     def planes(self, samples: int) -> Iterator[tuple[slice, slice]]:
         """Blocks of samples and channels of about BLOCK inputs together; some more if one sum each."""
         single = all(axis.out == 1 and whole(axis) for axis in self.axes)
-        most = max(1, BLOCK * (4 if single else 1) // self.plane)
+        most = max(1, BLOCK * (8 if single else 1) // self.plane)
         parts = 1 if self.channels_last else -(-self.channels // most)
         alike = max(1, most // self.channels) if parts == 1 else 1
         cuts = product(ranges(samples, alike), ranges(self.channels, -(-self.channels // parts)))

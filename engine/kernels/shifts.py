@@ -54,7 +54,7 @@ class Shifts:
         reach: rows beyond a tile's own that its last taps read.
         groups: groups of one block.
         parts: shares of a request's sums, so that there is work for some threads.
-        tiles: tiles of outputs.
+        tile: outputs of one block along each axis.
     """
 
     axes: tuple[Axis, ...]
@@ -62,7 +62,7 @@ class Shifts:
     reach: int
     groups: int
     parts: int
-    tiles: tuple[Tile, ...]
+    tile: tuple[int, ...]
 
 
 @lru_cache(maxsize=1024)
@@ -91,7 +91,7 @@ def plan(c: Correlation) -> Shifts | None:
         reach,
         groups,
         max(1, SHARES * groups // c.groups),
-        tuple(tiles(c.positions, (rows, *rest))),
+        (rows, *rest),
     )
 
 
@@ -136,9 +136,9 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
             check_stop()
             _add(c, found, x[n, g], dy[n, g], tile, sums[request, share, g])
 
-    cuts, start = [], 0
+    cuts, start, cut = [], 0, list(tiles(c.positions, found.tile))
     for request, count in enumerate(rows):
-        pieces = [(n, tile) for n in range(start, start + count) for tile in found.tiles]
+        pieces = [(n, tile) for n in range(start, start + count) for tile in cut]
         for share, own in enumerate(in_shares(pieces, found.parts)):
             cuts += [(request, share, g, own) for g in direct.slices(c.groups, found.groups)]
         start += count
