@@ -23,8 +23,10 @@ Array = NDArray[Any]
 RUN = 8
 """Members from which windows that share no input are summed as rows of a reshaped array."""
 
-PART = 1 << 12
-"""Numbers of a plane that are added up before their sum is added to others."""
+PART = 1 << 10
+"""Numbers of a plane that are added up before their sum is added to others: so few that a block has
+more than 500 sums, since below that NumPy's products keep the interpreter's lock from other threads.
+"""
 
 LONG = 24
 """Taps from which one pass over runs is quicker than a pass for every tap."""
@@ -45,13 +47,20 @@ def plane_sum(values: Array) -> Array:
     # Products with one: BLAS adds four vectors at a time, where NumPy waits for every addition.
     planes = values.reshape(*values.shape[:2], -1)
     size = planes.shape[2]
-    ones = np.ones(min(size, PART), values.dtype)
+    ones = np.ones(_part(size), values.dtype)
     cut = size - size % len(ones)
     parts = planes[..., :cut].reshape(*planes.shape[:2], -1, len(ones))
     sums = np.add.reduce(np.vecdot(parts, ones), axis=2)
     if cut < size:
         sums += np.vecdot(planes[..., cut:], ones[: size - cut])
     return np.expand_dims(sums, axes)
+
+
+def _part(size: int) -> int:
+    """Numbers of a part: what is left over is another pass over memory, so nothing if it can be."""
+    fewest = -(-size // PART)
+    even = (size // parts for parts in range(fewest, 2 * fewest) if size % parts == 0)
+    return next(even, min(size, PART))
 
 
 def window_sum(
