@@ -1,6 +1,6 @@
 """The gradient of maxima, handed from windows to the inputs that won them, one axis at a time.
 
-Windows are reduced along the last axis first, over inputs laid out as in `winners`. Every comparison
+Windows are reduced along the last axis first, over inputs laid out as in `residues`. Every comparison
 leaves a mask: which windows a later tap won. The gradient takes the way back, first axis first: its bits
 times the mask, 0 or 1, are what the tap gets, and the exclusive or of both is left to the taps before it.
 Nothing is added to but where taps meet on one input, and no position is ever worked out. Of equal
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile
 from engine.kernels.owning import Own, own
-from engine.kernels.winners import LITTLE, Recipe, lay, opened, ordered, recipe
+from engine.kernels.residues import LITTLE, Recipe, lay, opened, recipe
+from engine.kernels.winners import ordered
 from engine.threads import Arena
 
 Array = NDArray[Any]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from engine.geometry import Axis, Tile
-from engine.kernels.winners import Split, boxes, fold
+from engine.kernels.residues import Split, boxes, fold
 
 Index = tuple[Any, ...]
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine.geometry import Axis, tiles
 from engine.kernels.owning import own
-from engine.kernels.winners import opened
+from engine.kernels.residues import opened
 
 AXES: list[tuple[Axis, ...]] = [
     (Axis(9, 3, 1, 1, 1, 1, 9),),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from engine.geometry import Axis
-from engine.kernels.winners import ordered, recipe, reduced, room, winners
+from engine.kernels.residues import recipe
+from engine.kernels.winners import ordered, reduced, room, winners
 from engine.threads import Arena
 
 AXES: list[tuple[Axis, ...]] = [
