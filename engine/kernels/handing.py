@@ -45,7 +45,8 @@ class Handing:
         laid: the inputs by residues; afterwards their gradient, as `gradient` sees it.
         compare: makes the masks.
         upstream: where the gradient of the windows goes.
-        zeros: places of the gradient that no window reaches.
+        zeros: places of the gradient that no window reaches, and the windows' where some stand beyond
+            the outputs; the scratch between two blocks has been a block's of another shape.
         hand: makes the gradient of the inputs.
     """
 
@@ -98,9 +99,9 @@ def hand(x: Array, g: Array, axes: tuple[Axis, ...], tile: Tile, dx: Array, kept
             steps.laid[edge] = np.iinfo(steps.laid.dtype).min
     for ufunc, operands, result in steps.compare:
         ufunc(*operands, out=result)
-    np.copyto(steps.upstream, g[mine.outputs])
     for zero in steps.zeros:
         zero.fill(0)
+    np.copyto(steps.upstream, g[mine.outputs])
     for ufunc, operands, result in steps.hand:
         ufunc(*operands, out=result)
     if not mine.covered:
@@ -136,15 +137,14 @@ def _handing(found: Recipe, lead: tuple[int, ...], dtype: np.dtype[Any]) -> Hand
         stages.append((taps, won, values.view(bits), best.view(bits)))
         values = best
     upstream = arena.take(values.shape, bits)
-    upstream.fill(0)
-    zeros: list[Array] = []
+    outputs = upstream.view(real).reshape(*lead, *found.lengths)[found.outputs]
+    zeros = [upstream] if outputs.size < upstream.size else []
     steps: list[Step] = []
     g = upstream
     for taps, won, target, rest in reversed(stages):
         zeros += _unreached(taps, target)
         steps += _hand(g, taps, won, rest, target, arena)
         g = target.reshape(-1)
-    outputs = upstream.view(real).reshape(*lead, *found.lengths)[found.outputs]
     return Handing(laid, laid.view(real), tuple(compare), outputs, tuple(zeros), tuple(steps))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.geometry import Axis, strided_out
+from engine.geometry import Axis, strided_out, tiles
 from engine.kernels.handing import Kept
 from engine.kernels.maxima import route, tile_argmax
 from engine.kernels.placing import scatter_indices
@@ -46,6 +46,21 @@ def test_the_first_maximum_gets_the_gradient(p: Pooling, numbers: str) -> None:
     got, want = np.full_like(x, 7), np.zeros_like(x)
     route(p, x, dy, tile, got, Kept())
     scatter_indices(tile_argmax(p, x, tile)[1], dy, want)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("p", POOLS[1:])
+def test_tiles_of_several_shapes_in_turn_leave_each_other_nothing(p: Pooling) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((4, 3, *p.inputs)).astype(np.float32)
+    x[1, 1, 0] = -np.inf
+    dy = rng.integers(-9, 9, (4, 3, *p.positions)).astype(np.float32)
+    whole = tuple((0, n) for n in p.positions)
+    got, want, kept = np.full_like(x, 7), np.zeros_like(x), Kept()
+    for n in (slice(0, 1), slice(1, 3), slice(3, 4)):
+        for tile in tiles(p.positions, (2,) * len(p.axes)):
+            route(p, x[n], dy[n], tile, got[n], kept)
+    scatter_indices(tile_argmax(p, x, whole)[1], dy, want)
     np.testing.assert_array_equal(got, want)
 
 
