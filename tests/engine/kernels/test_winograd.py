@@ -104,7 +104,7 @@ def test_the_same_bits_alone_and_in_a_batch_and_on_any_threads(rows: tuple[int, 
 @pytest.mark.parametrize("kind", ["normal", "positive"])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    ("channels", "size"), [(32, 56), (64, 28), (128, 28), (256, 14), (512, 28)]
+    ("channels", "size"), [(32, 56), (64, 28), (128, 28), (256, 14), (512, 14)]
 )
 def test_error_against_direct(channels: int, size: int, seed: int, kind: str) -> None:
     """The largest error is within the margin of the direct sum's, with room to the promise."""
@@ -112,6 +112,9 @@ def test_error_against_direct(channels: int, size: int, seed: int, kind: str) ->
     draw = rng.standard_normal if kind == "normal" else rng.random
     x = draw((1, channels, size, size)).astype(np.float32)
     w = draw((32, channels, 3, 3)).astype(np.float32)
+    asked = {"padding": 1, "algorithm": "winograd"}
+    runs = engine.plan("conv", asked, {"x": x.shape, "weight": w.shape}).report()["algorithm"]
+    assert runs == "winograd"
     exact = engine.forward("conv", {"padding": 1}, x=x.astype("f8"), weight=w.astype("f8"))["y"]
 
     def error(algorithm: str) -> float:
