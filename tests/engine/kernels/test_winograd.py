@@ -104,7 +104,7 @@ def test_the_same_bits_alone_and_in_a_batch_and_on_any_threads(rows: tuple[int, 
 @pytest.mark.parametrize("kind", ["normal", "positive"])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    ("channels", "size"), [(32, 56), (64, 28), (128, 28), (256, 14), (512, 14)]
+    ("channels", "size"), [(32, 56), (64, 28), (128, 28), (256, 14), (512, 40)]
 )
 def test_error_against_direct(channels: int, size: int, seed: int, kind: str) -> None:
     """The largest error is within the margin of the direct sum's, with room to the promise."""
