@@ -55,6 +55,18 @@ DEPTH = 64
 LEAST_TILES = 24
 """Tiles of a request from which they save more than transforming its sums takes."""
 
+LEAST_SIDE = 6
+"""Rows, and columns, of a map from which its tiles are full enough to be as exact as promised."""
+
+LEAST_SHARE = 1 / 6
+"""Share of products that are not 0 from which tiles are as exact as promised beside a plain sum.
+
+A plain sum rounds nothing where it adds a 0; the transforms of tiles do.
+"""
+
+LOOKED_AT = 4
+"""One row of so many tells how many numbers are 0."""
+
 PlainSum = Callable[[Correlation, Array, Array, Sequence[int], Array], None]
 
 
@@ -130,16 +142,21 @@ def backward_weight(
     """Write dw (R, 1, O, C, 3, 3) from x (N, 1, C, H, W) and dy (N, 1, O, *P) for each of R requests.
 
     `plain` does the same as a plain sum: for requests of few tiles, for those of whole numbers, which it
-    adds without an error, and again for sums that are not finite.
+    adds without an error, for those that are mostly zeros, and again for sums that are not finite.
     """
     ends = tuple(accumulate(rows))
     spans = [(end - count, end) for count, end in zip(rows, ends, strict=True)]
+    promised = c.wanted == "auto"
 
     def summed(request: int) -> bool:
         own = slice(*spans[request])
         few = prod(cut(c).tiles) * rows[request] < (1 if c.wanted == "winograd" else LEAST_TILES)
-        return few or (
-            c.wanted == "auto" and all(map(is_whole, x[own, 0])) and all(map(is_whole, dy[own, 0]))
+        if few or not promised:
+            return few
+        return (
+            min(c.positions) < LEAST_SIDE
+            or _dense(x[own, 0]) * _dense(dy[own, 0]) < LEAST_SHARE
+            or (all(map(is_whole, x[own, 0])) and all(map(is_whole, dy[own, 0])))
         )
 
     for by_sum, found in groupby(range(len(rows)), summed):
@@ -151,6 +168,12 @@ def backward_weight(
             plain(*given)
         else:
             _by_tiles(*given, plain)
+
+
+def _dense(a: Array) -> float:
+    """The share of the numbers of a (N, K, H, W) that are not 0, about."""
+    rows = a[:, :, ::LOOKED_AT]
+    return sum(int(np.count_nonzero(sample != 0)) for sample in rows) / rows.size
 
 
 def _by_tiles(

@@ -118,6 +118,35 @@ def test_error_against_direct(samples: int, channels: int, size: int, seed: int,
     assert tiles <= MARGIN * plain
 
 
+@pytest.mark.parametrize(
+    ("size", "x_share", "dy_share"),
+    [
+        ((14, 14), 1, 0.05),
+        ((14, 14), 0.5, 0.2),
+        ((14, 14), 0.05, 1),
+        ((112, 2), 1, 1),
+        ((5, 60), 1, 1),
+    ],
+)
+def test_requests_that_tiles_would_do_less_exactly_are_plain_sums(
+    size: tuple[int, int], x_share: float, dy_share: float
+) -> None:
+    rng = np.random.default_rng(0)
+
+    def draw(channels: int, share: float) -> np.ndarray:
+        found = rng.standard_normal((4, channels, *size)).astype(np.float32)
+        return found * (rng.random(found.shape) < share)
+
+    x, dy, w = draw(64, x_share), draw(32, dy_share), numbers(2, 32, 64, 3, 3).astype("f4")
+    dense_x, dense_dy = draw(64, 1), draw(32, 1)
+    config = {"padding": 1}
+    auto, plain = (gradient(config | by, x, w, dy) for by in ({}, DIRECT))
+    assert auto.tobytes() == plain.tobytes()
+    mixed = batch(config, np.concatenate((x, dense_x)), w, np.concatenate((dy, dense_dy)), (4, 4))
+    assert mixed[0].tobytes() == plain.tobytes()
+    assert mixed[1].tobytes() == gradient(config, dense_x, w, dense_dy).tobytes()
+
+
 @pytest.mark.parametrize("operation", ["conv", "conv_transpose"])
 def test_whole_numbers_stay_whole(operation: str) -> None:
     """A request of whole numbers is a plain sum, which makes no error; its neighbours are not touched."""
