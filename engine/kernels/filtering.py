@@ -31,7 +31,7 @@ from engine.kernels.products import LINE
 from engine.kernels.requests import SHARES, in_shares
 from engine.kernels.tiling import TAPS, transforms
 from engine.kernels.winograd import is_whole
-from engine.threads import Arena, check_stop, for_each
+from engine.threads import PART_BYTES, Arena, check_stop, for_each
 
 Array = NDArray[Any]
 Range = tuple[int, int]
@@ -161,13 +161,16 @@ def backward_weight(
 
     for by_sum, found in groupby(range(len(rows)), summed):
         group = list(found)
-        requests = slice(group[0], group[-1] + 1)
-        own = slice(spans[group[0]][0], spans[group[-1]][1])
-        given = c, x[own], dy[own], rows[requests], dw[requests]
-        if by_sum:
-            plain(*given)
-        else:
-            _by_tiles(*given, plain)
+        # The plan counts the shares of one request: more are held only while they are small.
+        most = len(group) if by_sum else max(1, PART_BYTES // max(1, share_bytes(c)))
+        for lo, hi in ranges(len(group), most):
+            requests = slice(group[lo], group[hi - 1] + 1)
+            own = slice(spans[group[lo]][0], spans[group[hi - 1]][1])
+            given = c, x[own], dy[own], rows[requests], dw[requests]
+            if by_sum:
+                plain(*given)
+            else:
+                _by_tiles(*given, plain)
 
 
 def _dense(a: Array) -> float:

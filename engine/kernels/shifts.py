@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import Axis, Tile, block_tile, tiles
+from engine.geometry import Axis, Tile, block_tile, ranges, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import gather, within
@@ -127,6 +127,19 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     """
     found = plan(c)
     assert found is not None
+    held = c.groups * c.outputs * c.channels * c.taps * found.parts * c.itemsize
+    start = 0
+    # Sums of many requests at once would be more than a plan counts.
+    for lo, hi in ranges(len(rows), max(1, PART_BYTES // held)):
+        own = slice(start, start + sum(rows[lo:hi]))
+        _requests(c, found, x[own], dy[own], rows[lo:hi], dw[lo:hi])
+        start = own.stop
+
+
+def _requests(
+    c: Correlation, found: Shifts, x: Array, dy: Array, rows: Sequence[int], dw: Array
+) -> None:
+    """`backward_weight` for as many requests as are summed at once."""
     kernel = c.kernel
     shape = (c.groups, kernel[0], _depth(c), c.outputs)
     sums = np.zeros((len(rows), found.parts, *shape), dw.dtype)

@@ -94,3 +94,33 @@ def test_planning_allocates_nothing() -> None:
 def test_the_plan_states_the_workspace() -> None:
     report = engine.plan("conv", {"padding": 1}, {"x": (8, 64, 112, 112), "weight": (32, 64, 3, 3)})
     assert 0 < report.report()["bytes"]["workspace"] <= 4 * engine.SCRATCH_BYTES
+
+
+@pytest.mark.parametrize(
+    ("config", "size", "taps"),
+    [
+        ({"padding": 1}, (64, 28, 28), (64, 64, 3, 3)),
+        ({"padding": 3, "stride": 2}, (3, 64, 64), (64, 3, 7, 7)),
+    ],
+)
+def test_many_requests_share_the_workspace_of_one(
+    config: dict[str, Any], size: tuple[int, ...], taps: tuple[int, ...]
+) -> None:
+    rows, before = (1,) * 48, get_threads()
+    given = {"x": (len(rows), *size), "weight": taps}
+    planned = engine.plan("conv", config, given)
+    given["dy"] = planned.plan.shape("y", len(rows))
+    rng = np.random.default_rng(0)
+    tensors = {name: rng.standard_normal(shape, np.float32) for name, shape in given.items()}
+    specs = {name: engine.TensorSpec(a.shape, "float32") for name, a in tensors.items()}
+    call, _ = engine.prepare("conv", "backward", config, specs, ["dweight"])
+    tracemalloc.start()
+    try:
+        engine.set_threads(1)
+        start = tracemalloc.get_traced_memory()[0]
+        made = engine.run(call, tensors, rows)["dweight"]
+        peak = tracemalloc.get_traced_memory()[1] - start - made.nbytes
+    finally:
+        tracemalloc.stop()
+        engine.set_threads(before)
+    assert peak <= planned.report()["bytes"]["workspace"]
