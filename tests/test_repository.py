@@ -26,7 +26,6 @@ CORPUS = Path("tests/fuzz/corpus")
 LONG_MODULES = {
     "app/connection.py": "one protocol; its callbacks share one state",
     "app/problems.py": "one table; a row is all that is said of one kind of problem",
-    "engine/kernels/winners.py": "one layout of inputs, and the passes over it that rely on it",
 }
 LONGEST = 300
 
