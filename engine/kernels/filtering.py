@@ -30,7 +30,7 @@ from engine.kernels.correlation import Correlation
 from engine.kernels.products import LINE
 from engine.kernels.requests import SHARES, in_shares
 from engine.kernels.tiling import TAPS, transforms
-from engine.kernels.winograd import is_whole
+from engine.kernels.winograd import dense, is_whole
 from engine.threads import PART_BYTES, Arena, check_stop, for_each
 
 Array = NDArray[Any]
@@ -63,9 +63,6 @@ LEAST_SHARE = 1 / 6
 
 A plain sum rounds nothing where it adds a 0; the transforms of tiles do.
 """
-
-LOOKED_AT = 4
-"""One row of so many tells how many numbers are 0."""
 
 PlainSum = Callable[[Correlation, Array, Array, Sequence[int], Array], None]
 
@@ -155,7 +152,7 @@ def backward_weight(
             return few
         return (
             min(c.positions) < LEAST_SIDE
-            or _dense(x[own, 0]) * _dense(dy[own, 0]) < LEAST_SHARE
+            or _density(x[own, 0]) * _density(dy[own, 0]) < LEAST_SHARE
             or (all(map(is_whole, x[own, 0])) and all(map(is_whole, dy[own, 0])))
         )
 
@@ -173,10 +170,8 @@ def backward_weight(
                 _by_tiles(*given, plain)
 
 
-def _dense(a: Array) -> float:
-    """The share of the numbers of a (N, K, H, W) that are not 0, about."""
-    rows = a[:, :, ::LOOKED_AT]
-    return sum(int(np.count_nonzero(sample != 0)) for sample in rows) / rows.size
+def _density(a: Array) -> float:
+    return sum(map(dense, a)) / len(a)
 
 
 def _by_tiles(

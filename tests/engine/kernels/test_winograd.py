@@ -165,3 +165,23 @@ def test_whole_numbers_stay_whole(operation: str, size: tuple[int, ...]) -> None
     # Its neighbours change no bit of the sample between them, which is not whole.
     assert y[1:2].tobytes() == both(x[1:2], w, dy[1:2])[0].tobytes()
     assert y[1].tobytes() == both(x, w, dy, algorithm="winograd")[0][1].tobytes()
+
+
+def test_samples_that_are_mostly_zeros_are_summed_plainly() -> None:
+    """A plain sum rounds nothing where it adds a zero: a single number gives the filters themselves."""
+    x, w = np.zeros((4, 64, 30, 28), np.float32), numbers(2, 64, 64, 3, 3).astype("f4")
+    x[0, 3, 7, 9] = 1
+    x[1] = numbers(1, 64, 30, 28) * (np.random.default_rng(0).random((64, 30, 28)) < 0.02)
+    x[2] = numbers(3, 64, 30, 28)
+    config = {"padding": 1}
+    y = engine.forward("conv", config, x=x, weight=w)["y"]
+    np.testing.assert_array_equal(y[0, :, 6:9, 8:11], w[:, 3, ::-1, ::-1])
+    sums, tiles = (
+        engine.forward("conv", {**config, "algorithm": name}, x=x, weight=w)["y"]
+        for name in ("direct", "winograd")
+    )
+    for n in (0, 1, 3):
+        assert y[n].tobytes() == sums[n].tobytes()
+    assert y[2].tobytes() == tiles[2].tobytes() != sums[2].tobytes()
+    dx = engine.backward("conv", config, dy=x, x=x, weight=w, wants=["dx"])["dx"]
+    np.testing.assert_array_equal(dx[0, :, 6:9, 8:11], w[3])
