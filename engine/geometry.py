@@ -50,6 +50,12 @@ class Axis:
         start = min(max(self.input_of(0, lo), 0), self.size)
         return start, max(start, min(self.input_of(self.kernel - 1, hi - 1) + 1, self.size))
 
+    def placed(self, start: int, stop: int) -> tuple[slice, slice]:
+        """The real inputs among the positions [start, stop), and where among them they stand."""
+        first = max(0, start)
+        last = max(first, min(self.size, stop))
+        return slice(first, last), slice(first - start, last - start)
+
     @property
     def sight(self) -> int:
         """Outputs from the first to the last that read one input: what its adjoint sees."""

@@ -253,9 +253,9 @@ def _lines(a: Array, axes: tuple[Axis, ...], piece: Piece, overlap: int, arena: 
     sources, targets, lengths = [], [], []
     for axis, (lo, hi) in zip(axes, piece[1:], strict=True):
         start, stop = lo * SIDE - axis.low, hi * SIDE - axis.low + overlap
-        first, last = max(0, start), max(0, start, min(axis.size, stop))
-        sources.append(slice(first, last))
-        targets.append(slice(first - start, last - start))
+        source, target = axis.placed(start, stop)
+        sources.append(source)
+        targets.append(target)
         lengths.append(stop - start)
     lines = arena.take((piece[0][1] - piece[0][0], *lengths, a.shape[1]), a.dtype)
     if any(t.stop - t.start < n for t, n in zip(targets, lengths, strict=True)):

@@ -144,9 +144,9 @@ def _gathered(c: Correlation, x: Array) -> Array:
     planes.fill(0)
     targets, sources = [], []
     for a, length in zip(leading, lengths, strict=True):
-        first, end = max(0, -a.low), max(0, -a.low, min(a.size, length - a.low))
-        sources.append(slice(first, end))
-        targets.append(slice(first + a.low, end + a.low))
+        source, target = a.placed(-a.low, length - a.low)
+        sources.append(source)
+        targets.append(target)
     inputs = x[:, 0].swapaxes(0, 1)
     for tap in range(last.kernel):
         start, stop, read = inside(last, tap, 0, last.out)

@@ -142,9 +142,9 @@ def _moves(
 ) -> Iterator[tuple[Index, Index]]:
     targets, sources = [], []
     for start, length, axis in zip(starts[:-1], shape[:-2], axes[:-1], strict=True):
-        lo, hi = max(0, start), max(0, start, min(axis.size, start + length))
-        targets.append(slice(lo - start, hi - start))
-        sources.append(slice(lo, hi))
+        source, target = axis.placed(start, start + length)
+        sources.append(source)
+        targets.append(target)
     phases, width = shape[-2:]
     for phase in occupied(phases, -starts[-1], axes[-1].size):
         first = starts[-1] + phase

@@ -126,14 +126,12 @@ def _slab(c: Correlation, x: Array, lo: int, hi: int) -> Array:
     height = (hi - 1 - lo) * down.stride + down.extent
     slab = direct.part(0, (height, _width(c), c.groups), x.dtype)
     slab.fill(0)
-    source, target = [], []
-    for axis, start, size in zip(
-        c.axes, (down.input_of(0, lo), across.input_of(0, 0)), slab.shape, strict=False
-    ):
-        first, last = max(0, start), max(0, start, min(axis.size, start + size))
-        source.append(slice(first, last))
-        target.append(slice(first - start, last - start))
-    slab[tuple(target)] = x[tuple(source)]
+    starts = down.input_of(0, lo), across.input_of(0, 0)
+    rows, columns = (
+        axis.placed(start, start + size)
+        for axis, start, size in zip(c.axes, starts, slab.shape, strict=False)
+    )
+    slab[rows[1], columns[1]] = x[rows[0], columns[0]]
     return slab
 
 

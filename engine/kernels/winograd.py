@@ -58,8 +58,9 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         whole = is_whole(w[0])
         summed = [dense(a) < LEAST_SHARE or (whole and is_whole(a)) for a in x[:, 0]]
         samples = [n for n in samples if not summed[n]]
-        for n in np.flatnonzero(summed):
+        if any(summed):
             plain = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
+        for n in np.flatnonzero(summed):
             direct.forward(c, x[n : n + 1], plain, bias, y[n : n + 1])
     if samples:
         _forward(c, x, w, bias, y, samples)
@@ -192,9 +193,9 @@ def _lines(plan: Tiling, x: Array, block: Block) -> Array:
     sources, targets, lengths = [], [], []
     for axis, (lo, hi), step in zip((plan.depth, *plan.c.axes[-2:]), block, steps, strict=True):
         start, stop = lo * step - axis.low, hi * step - axis.low + axis.kernel - 1
-        first, last = max(0, start), max(0, start, min(axis.size, stop))
-        sources.append(slice(first, last))
-        targets.append(slice(first - start, last - start))
+        source, target = axis.placed(start, stop)
+        sources.append(source)
+        targets.append(target)
         lengths.append(stop - start)
     lines = direct.part(2, (*lengths[1:], lengths[0], x.shape[0]), x.dtype)
     if any(t.stop - t.start < n for t, n in zip(targets, lengths, strict=True)):

@@ -5,7 +5,11 @@ pytest tests/engine --hypothesis-profile=explore
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from hypothesis import settings
+
+from engine.kernels import direct
 
 settings.register_profile(
     "engine", derandomize=True, deadline=None, database=None, max_examples=150
@@ -14,3 +18,17 @@ settings.register_profile("explore", deadline=None, database=None, max_examples=
 
 if settings.get_current_profile_name() in ("default", "ci"):
     settings.load_profile("engine")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes of each part of the scratch that is asked for from here on."""
+    found: list[int] = []
+    real = direct.part
+
+    def part(number: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:  # type: ignore[type-arg]
+        found.append(int(np.prod(shape)) * dtype.itemsize)
+        return real(number, shape, dtype)
+
+    monkeypatch.setattr(direct, "part", part)
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,3 +121,17 @@ def test_tiles_cover_every_output_once(out: list[int], width: int) -> None:
 def test_ranges_end_with_a_shorter_one() -> None:
     assert ranges(7, 3) == ((0, 3), (3, 6), (6, 7))
     assert ranges(0, 3) == ()
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "inputs", "places"),
+    [
+        (-2, 3, (0, 3), (2, 5)),
+        (4, 9, (4, 6), (0, 2)),
+        (-3, -1, (0, 0), (3, 3)),
+        (7, 9, (7, 7), (0, 0)),
+    ],
+)
+def test_placed(start: int, stop: int, inputs: tuple[int, int], places: tuple[int, int]) -> None:
+    axis = Axis(6, 3, 1, 1, 0, 0, 4)
+    assert axis.placed(start, stop) == (slice(*inputs), slice(*places))
