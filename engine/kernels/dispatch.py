@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels import (
@@ -120,6 +121,19 @@ def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             # Winograd lays filters out anew itself.
             weights = _in_rows(weights).reshape(c.groups, c.channels, -1)
         correlate(phase.correlation, dy, weights, None, target)
+    if _spread(c, w, dx):
+        direct.backward_input(c, dy, w, dx)
+
+
+def _spread(c: Correlation, w: Array, dx: Array) -> bool:
+    """True where a weight that is not finite met zeros beside dy, which no output stands for.
+
+    It then spoils all inputs of its residue, so that the first of each tell whether to look at weights.
+    """
+    first = dx[:1][within(slice(axis.stride) for axis in c.axes)]
+    if np.isfinite(np.add.reduce(first, axis=None)):
+        return False
+    return not np.isfinite([np.minimum.reduce(w, axis=None), np.maximum.reduce(w, axis=None)]).all()
 
 
 def _in_rows(weights: Array) -> Array:

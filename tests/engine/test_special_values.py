@@ -90,6 +90,43 @@ def test_a_bad_number_stays_in_its_windows(operation: str, channels: int, specia
     assert y[~near].tobytes() == clean[~near].tobytes()
 
 
+@pytest.mark.parametrize("special", [NAN, -INF])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(
+    ("channels", "kernel", "config"),
+    [
+        (2, 3, {"stride": 2, "padding": 1, "groups": 2}),
+        (2, 3, {"stride": 2, "padding": 1}),
+        (2, 3, {"padding": 1, "dilation": 2}),
+        (3, 4, {"stride": [3, 2], "padding": [[2, 0], [1, 2]], "dilation": [1, 2], "groups": 3}),
+        (8, 3, {"stride": 2, "padding": 1, "groups": 8}),
+    ],
+    ids=["groups", "strided", "dilated", "both", "depthwise"],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:tests.engine.reference")
+def test_a_bad_weight_reaches_what_outputs_gave(
+    channels: int, kernel: int, config: dict[str, Any], layout: str, special: float
+) -> None:
+    """What no output stands for gives the gradient of x nothing, not a zero times infinity."""
+    config = config | {"layout": layout, "weight_layout": "OIHW"}
+    shape = (1, channels, 10, 8) if layout == "NCHW" else (1, 10, 8, channels)
+    x, w = (
+        numbers(8, shape),
+        numbers(9, (channels, channels // config.get("groups", 1), *2 * [kernel])),
+    )
+    y = engine.forward("conv", config, x=x, weight=w)["y"]
+    dy = numbers(10, y.shape)
+    w[0, 0, 0, 1] = special
+    got = engine.backward("conv", config, ["dx"], x=x, weight=w, dy=dy)
+    want = reference.backward("conv", config, x=x, weight=w, dy=dy)["dx"]
+    assert 0 < np.isfinite(want).sum() < want.size
+    assert_close(got, {"dx": want})
+    config["weight_layout"] = "IOHW"
+    want = reference.forward("conv_transpose", config, x=dy, weight=w)["y"]
+    assert 0 < np.isfinite(want).sum() < want.size
+    assert_close(engine.forward("conv_transpose", config, x=dy, weight=w), {"y": want})
+
+
 @pytest.mark.parametrize("name", sorted(reference.ACTIVATIONS))
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_activations_at_extremes(name: str, dtype: str) -> None:
