@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from benchmarks.load.servers import Server, serving
 
 
@@ -58,9 +60,19 @@ class Service:
             processes=len(pids),
             threads=sum(_count(f"/proc/{pid}/task") for pid in pids),
             files=sum(_count(f"/proc/{pid}/fd") for pid in pids),
-            mappings=sum(_read(f"/proc/{pid}/maps").count("memfd:convoke") for pid in pids),
+            mappings=sum(_mappings(pid) for pid in pids),
             rss=rss(self.pid),
         )
+
+    @property
+    def employed(self) -> list[int]:
+        """The workers that have been given something to compute since they started."""
+        return [pid for pid in self.workers if _mappings(pid)]
+
+    def connections(self) -> int:
+        """How many clients the server has a socket for."""
+        sockets = psutil.Process(self.pid).net_connections("tcp")
+        return sum(socket.status != psutil.CONN_LISTEN for socket in sockets)
 
     def kill(self) -> list[int]:
         """Kill the server outright; returns the workers that it had."""
@@ -126,6 +138,10 @@ def rss(pid: int) -> int:
 def _state(pid: int) -> str:
     stat = _read(f"/proc/{pid}/stat")
     return stat.rpartition(")")[2].split()[0] if stat else ""
+
+
+def _mappings(pid: int) -> int:
+    return _read(f"/proc/{pid}/maps").count("memfd:convoke")
 
 
 def _read(path: str) -> str:

@@ -18,7 +18,7 @@ import pytest
 from benchmarks.load.servers import ROOT
 from benchmarks.stress.client import Reply, ask, wire
 from benchmarks.stress.crowd import Account, Crowd
-from benchmarks.stress.service import Service, alive, kill, running, starve, until
+from benchmarks.stress.service import Held, Service, alive, kill, running, starve, until
 from benchmarks.stress.traffic import large, recorded
 
 CLIENTS = 24
@@ -28,6 +28,12 @@ EVERY_S = 0.5
 
 RECOVERY_S = 2.0
 """On a machine where a worker takes a quarter of a second to start."""
+
+PATIENCE_S = 60.0
+"""For what has no bound, but is to happen."""
+
+SIDES, ARENAS = 2, 2
+"""The server and a worker map each of the worker's arenas."""
 
 HARMS: dict[str, Callable[[int], None]] = {
     "killed": kill,
@@ -48,7 +54,42 @@ def recovery() -> float:
     """Within which time the service is to be as before, on this machine as it is now."""
     started = time.monotonic()
     subprocess.run([sys.executable, "-c", "import engine"], cwd=ROOT, check=True)
-    return max(RECOVERY_S, RECOVERY_S - 0.25 + 3 * (time.monotonic() - started))
+    return max(RECOVERY_S, RECOVERY_S - 0.25 + 4 * (time.monotonic() - started))
+
+
+@pytest.fixture(scope="module")
+def full(service: Service, size: int) -> Held:
+    """What the service holds when every worker has needed both of its arenas and no client is left.
+
+    A worker maps, and so holds open, an arena when it first needs it. Until then less is held, which
+    is no measure for what may be held later.
+    """
+
+    async def work_for_all() -> None:
+        await asyncio.gather(
+            Crowd(service.port, recorded()).ask(CLIENTS, 160),
+            *(ask(service.port, "/v1/conv/forward", large(0.1)) for _ in range(2 * size)),
+        )
+
+    def all_mapped() -> bool:
+        asyncio.run(work_for_all())
+        return service.held().mappings == SIDES * ARENAS * size
+
+    def without_clients() -> bool:
+        return service.connections() == 0
+
+    until(all_mapped, PATIENCE_S)
+    until(without_clients, PATIENCE_S)
+    return service.held()
+
+
+def no_more(now: Held, before: Held) -> bool:
+    """Whether nothing has been left lying about."""
+    return (
+        now.processes == before.processes
+        and now.files <= before.files
+        and now.mappings <= before.mappings
+    )
 
 
 async def loaded(service: Service, harm: Callable[[int], None], every: float) -> Account:
@@ -90,12 +131,10 @@ def test_every_request_is_answered_right_while_workers_are(
 
 @pytest.mark.parametrize("how", HARMS)
 def test_within_two_seconds_it_is_as_before_when_all_workers_were(
-    service: Service, recovery: float, size: int, how: str
+    service: Service, recovery: float, size: int, full: Held, how: str
 ) -> None:
     until(lambda: len(service.workers) == size, recovery)
-    # Warm: a worker maps, and so holds open, its memory when it first needs it.
-    assert asyncio.run(Crowd(service.port, recorded()).ask(CLIENTS, 160)).only_right()
-    before, workers = service.held(), service.workers
+    workers = service.workers
     for pid in workers:
         HARMS[how](pid)
     if how == "crashed":  # a crash under a request speaks against it, and this one is innocent
@@ -104,10 +143,8 @@ def test_within_two_seconds_it_is_as_before_when_all_workers_were(
     for _ in range(40):  # so that the other one is noticed as well
         first_right_answer(service)
     until(lambda: len(service.workers) == size, recovery)
-    until(lambda: service.held().files <= before.files, recovery)
-    after = service.held()
-    assert after.processes == before.processes
-    assert after.mappings <= before.mappings
+    # Not at once: a worker that is being started has, for a moment, all the files of the server.
+    until(lambda: no_more(service.held(), full), PATIENCE_S)
     if how != "starved":  # which harms only one that needs memory
         assert not any(alive(pid) for pid in workers)
 
@@ -155,18 +192,15 @@ def test_long_work_survives_a_death_and_is_answered_once(service: Service) -> No
     assert undisturbed.body[:-200] == reply.body[:-200]
 
 
-def test_a_request_whose_workers_all_die_is_answered_with_a_named_problem(
-    service: Service, size: int
-) -> None:
+def test_a_request_whose_workers_all_die_is_answered_with_a_named_problem(service: Service) -> None:
     """As one that kills them would be; nobody could tell the difference."""
 
     async def scenario() -> Reply:
         asked = asyncio.create_task(ask(service.port, "/v1/conv/forward", large(200.0)))
         while not asked.done():
-            await asyncio.sleep(0.2)
-            if len(workers := service.workers) == size:
-                for pid in workers:
-                    kill(pid)
+            await asyncio.sleep(0.05)
+            for pid in service.employed:
+                kill(pid)
         return await asked
 
     reply = asyncio.run(asyncio.wait_for(scenario(), 30))
