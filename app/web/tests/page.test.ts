@@ -28,7 +28,7 @@ describe("colours", () => {
 
   it("grow steadily darker in the sequential map", () => {
     const { bytes } = table("light", "sequential");
-    const light = Array.from({ length: LEVELS - 1 }, (_, i) => bytes[i * 3] + bytes[i * 3 + 1] + bytes[i * 3 + 2]);
+    const light = Array.from({ length: LEVELS - 1 }, (_, i) => bytes[i * 4] + bytes[i * 4 + 1] + bytes[i * 4 + 2]);
     expect(light.every((one, i) => i === 0 || one <= light[i - 1] + 2)).toBe(true);
     expect(scaleOf([2, 5], false)).toEqual({ map: "sequential", low: 0, high: 5 });
     expect(scaleOf([NaN, Infinity], false)).toEqual({ map: "sequential", low: 0, high: 0 });
@@ -43,7 +43,7 @@ describe("colours", () => {
       for (const name of ["diverging", "sequential", "grey"] as const) {
         const colours = table(theme, name);
         for (let at = 0; at < LEVELS - 1; at += 1) {
-          const ground = luminance([...colours.bytes.slice(at * 3, at * 3 + 3)]);
+          const ground = luminance([...colours.bytes.slice(at * 4, at * 4 + 3)]);
           const ink = luminance(colours.ink(at) === "#ffffff" ? [255, 255, 255] : [0, 0, 0]);
           const contrast = (Math.max(ground, ink) + 0.05) / (Math.min(ground, ink) + 0.05);
           expect(contrast, `${theme} ${name} ${at}`).toBeGreaterThan(4.5);

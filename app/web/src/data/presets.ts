@@ -1,6 +1,6 @@
 /** Ready-made contents for tensors. Each fills one plane at a time; seeded ones run on through all. */
 
-import { lift, plane, type Shape5, size } from "../math/shape";
+import { lift, type Shape5, size } from "../math/shape";
 import { bell, type Rng, uniform } from "./rng";
 
 interface Plane {
@@ -76,14 +76,17 @@ export function isPreset(name: string): name is PresetName {
 export function fillPreset(name: PresetName, shape: readonly number[], seed: number): Float32Array {
   const lifted: Shape5 = shape.length === 1 ? [1, 1, 1, 1, shape[0]] : lift(shape);
   const [, second, depth, rows, cols] = lifted;
-  const cells = plane(lifted);
   const next = uniform(seed);
   const out = new Float32Array(size(lifted));
-  for (let at = 0; at < out.length; at += 1) {
-    const which = Math.floor(at / cells);
+  const { make }: Preset = PRESETS[name];
+  for (let which = 0, at = 0; at < out.length; which += 1) {
     const of = { depth, rows, cols, first: Math.floor(which / second), second: which % second, next };
-    const r = Math.floor(at / cols) % rows;
-    out[at] = PRESETS[name].make(of, Math.floor((at % cells) / (rows * cols)), r, at % cols);
+    for (let d = 0; d < depth; d += 1) {
+      for (let r = 0; r < rows; r += 1) for (let c = 0; c < cols; c += 1) {
+        out[at] = make(of, d, r, c);
+        at += 1;
+      }
+    }
   }
   return out;
 }

@@ -62,7 +62,9 @@ const EVEN = Math.sqrt(1.05 * 0.05) - 0.05;
 
 /** Levels 0 to 254 are used: an odd number, so that zero is in the middle of a diverging map. */
 export class Table {
-  readonly bytes = new Uint8Array(LEVELS * 3);
+  /** Red, green, blue and opaque; and the same bytes as one number for each level, as pixels are copied. */
+  readonly bytes = new Uint8Array(LEVELS * 4).fill(255);
+  readonly pixels = new Uint32Array(this.bytes.buffer);
   readonly css: string[] = [];
   private readonly light: boolean[] = [];
 
@@ -74,7 +76,7 @@ export class Table {
       const mix = (axis: 0 | 1 | 2) => labs[at][axis] + (labs[at + 1][axis] - labs[at][axis]) * (place - at);
       const lab: Triple = [mix(0), mix(1), mix(2)];
       const rgb = toBytes(lab);
-      this.bytes.set(rgb, level * 3);
+      this.bytes.set(rgb, level * 4);
       this.css.push(`rgb(${rgb.join(" ")})`);
       this.light.push(luminance(rgb) > EVEN);
     }

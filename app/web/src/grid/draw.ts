@@ -3,7 +3,7 @@
 import { brief, coarse } from "../core/format";
 import { level, type Scale, table } from "./colour";
 import type { Painter } from "./painter";
-import { rasterImage } from "./raster";
+import { picture } from "./raster";
 
 export interface Theme {
   readonly name: "light" | "dark";
@@ -91,7 +91,7 @@ export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme, 
   const raster = p.raster && gap === 0 && !plane.hidden && !only;
   if (raster) {
     const [x, y] = corner(plane, cell, 0);
-    p.raster!(x, y, plane.cols * cell, plane.rows * cell, rasterImage([{ ...plane, base: 0 }], plane.scale, theme.name));
+    p.raster!(x, y, plane.cols * cell, plane.rows * cell, picture(plane, plane.scale, theme.name));
     if (faded) p.rect(x, y, plane.cols * cell, plane.rows * cell, theme.surface, FADE);
     if (!plane.unread) return;
   }

@@ -9,7 +9,7 @@ export interface Painter {
   /** A path by its data, as SVG has it. */
   stroke(path: string, stroke: string, width: number): void;
   /** Many small cells at once, where that is quicker than one by one. */
-  raster?(x: number, y: number, w: number, h: number, pixels: ImageData): void;
+  raster?(x: number, y: number, w: number, h: number, picture: CanvasImageSource): void;
 }
 
 export const SANS = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif';
@@ -69,13 +69,9 @@ export class CanvasPainter implements Painter {
     this.context.stroke(new Path2D(path));
   }
 
-  raster(x: number, y: number, w: number, h: number, pixels: ImageData): void {
-    const small = document.createElement("canvas");
-    small.width = pixels.width;
-    small.height = pixels.height;
-    small.getContext("2d")!.putImageData(pixels, 0, 0);
+  raster(x: number, y: number, w: number, h: number, picture: CanvasImageSource): void {
     this.context.imageSmoothingEnabled = false;
-    this.context.drawImage(small, x, y, w, h);
+    this.context.drawImage(picture, x, y, w, h);
   }
 }
 

@@ -5,6 +5,7 @@ import { theme } from "../state/theme";
 import { drawPlane, extent, type Plane, type Theme } from "./draw";
 import { drawLight, type Light, litBoxes } from "./light";
 import { CanvasPainter } from "./painter";
+import { resize } from "./raster";
 
 export interface Painted {
   readonly plane: Read<Plane>;
@@ -19,6 +20,16 @@ function size([plane, cell, , ratio]: Drawn): { width: number; height: number } 
   return { width: Math.round(width * ratio), height: Math.round(height * ratio) };
 }
 
+/** Gives a canvas the size that it needs, with nothing on it; true where it had another. */
+function empty(canvas: HTMLCanvasElement, now: Drawn): boolean {
+  const { width, height } = size(now);
+  if (resize(canvas, width, height)) return true;
+  const context = canvas.getContext("2d")!;
+  context.resetTransform();
+  context.clearRect(0, 0, width, height);
+  return false;
+}
+
 /** A plane that is drawn once for each change of its data, to be copied from. */
 function sheet(faded: boolean): (now: Drawn) => HTMLCanvasElement {
   const canvas = document.createElement("canvas");
@@ -27,7 +38,7 @@ function sheet(faded: boolean): (now: Drawn) => HTMLCanvasElement {
     if (now.every((value, at) => value === drawn[at])) return canvas;
     drawn = now;
     const [plane, cell, colours, ratio] = now;
-    Object.assign(canvas, size(now));
+    empty(canvas, now);
     const context = canvas.getContext("2d")!;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     drawPlane(new CanvasPainter(context), plane, cell, colours, { faded });
@@ -35,17 +46,11 @@ function sheet(faded: boolean): (now: Drawn) => HTMLCanvasElement {
   };
 }
 
-/** Gives a canvas the size that it needs, which also empties it. */
-function fit(canvas: HTMLCanvasElement, now: Drawn): void {
-  const { width, height } = size(now);
-  if (canvas.width === width && canvas.height === height) {
-    canvas.getContext("2d")!.clearRect(0, 0, width, height);
-    return;
-  }
-  const onPage = extent(now[0], now[1]);
-  Object.assign(canvas, { width, height });
-  canvas.style.width = `${onPage.width}px`;
-  canvas.style.height = `${onPage.height}px`;
+/** Gives a canvas its size on the page. */
+function place(canvas: HTMLCanvasElement, [plane, cell]: Drawn): void {
+  const { width, height } = extent(plane, cell);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
 }
 
 /** A change of light only copies cells from the two sheets, and lays its marks over them. */
@@ -58,8 +63,7 @@ export function paintWhenChanged(canvas: HTMLCanvasElement, { plane, light, cell
     const ratio = Math.min(3, window.devicePixelRatio || 1);
     const now: Drawn = [plane(), cell(), theme(), ratio];
     const { lit } = light();
-    context.resetTransform();
-    fit(canvas, now);
+    if (empty(canvas, now)) place(canvas, now);
     context.drawImage(lit ? pale(now) : full(now), 0, 0);
     context.scale(ratio, ratio);
     if (lit) {

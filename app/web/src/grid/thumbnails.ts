@@ -7,7 +7,7 @@ import { h } from "../core/dom";
 import { computed, effect, onCleanup, type Read, signal } from "../core/signal";
 import { theme } from "../state/theme";
 import type { Scale } from "./colour";
-import { paintImage, type Raster, rasterImage } from "./raster";
+import { paintImage, type Raster, stamp } from "./raster";
 
 export interface ThumbnailOptions {
   readonly count: number;
@@ -39,12 +39,10 @@ export function thumbnails(options: ThumbnailOptions): HTMLElement {
       type: "button", "aria-label": options.label(at), "aria-pressed": () => String(options.chosen() === at),
       "data-lit": () => (options.lit(at) ? "1" : "0"), onClick: () => options.choose(at),
     }, h("span", { class: "thumbnail" }))));
-  const scratch = document.createElement("canvas");
   effect(() => {
     if (columns() === 0) return;
     const planes = Array.from({ length: options.count }, (_, at) => options.plane(at));
-    paintImage(scratch, rasterImage(planes, options.scale(), theme().name));
-    paintStrip(canvas, scratch, options.count, columns(), height());
+    paintStrip(canvas, planes, options.scale(), columns(), height());
   });
   const observer = new ResizeObserver(([entry]) => columns.set(Math.floor((entry.contentRect.width + GAP.across) / COLUMN)));
   observer.observe(element);
@@ -52,21 +50,18 @@ export function thumbnails(options: ThumbnailOptions): HTMLElement {
   return element;
 }
 
-/** Puts the planes, which lie below each other in `from`, to where the buttons stand. */
-function paintStrip(canvas: HTMLCanvasElement, from: HTMLCanvasElement, count: number, columns: number, tall: number): void {
+/** Puts the planes to where the buttons stand. */
+function paintStrip(canvas: HTMLCanvasElement, planes: readonly Raster[], scale: Scale, columns: number, tall: number): void {
   const ratio = Math.min(3, window.devicePixelRatio || 1);
+  const device = (pixels: number) => Math.round(pixels * ratio);
   const row = tall + 2 * PAD + GAP.down;
-  const [wide, high] = [Math.min(count, columns) * COLUMN - GAP.across, Math.ceil(count / columns) * row - GAP.down];
-  canvas.width = Math.round(wide * ratio);
-  canvas.height = Math.round(high * ratio);
+  const [wide, high] = [Math.min(planes.length, columns) * COLUMN - GAP.across, Math.ceil(planes.length / columns) * row - GAP.down];
+  const image = new ImageData(device(wide), device(high));
+  planes.forEach((plane, at) => {
+    const [x, y] = [(at % columns) * COLUMN + PAD, Math.floor(at / columns) * row + PAD];
+    stamp(image, { x: device(x), y: device(y), width: device(WIDTH), height: device(tall) }, plane, scale, theme().name);
+  });
+  paintImage(canvas, image);
   canvas.style.width = `${wide}px`;
   canvas.style.height = `${high}px`;
-  const context = canvas.getContext("2d")!;
-  context.imageSmoothingEnabled = false;
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  const rows = from.height / count;
-  for (let at = 0; at < count; at += 1) {
-    const [x, y] = [(at % columns) * COLUMN + PAD, Math.floor(at / columns) * row + PAD];
-    context.drawImage(from, 0, at * rows, from.width, rows, x, y, WIDTH, tall);
-  }
 }

@@ -112,7 +112,9 @@ export function touched(axes: Axes, side: "dense" | "windows"): Uint8Array {
 
 /** The same plane again and again, for every sample and channel. */
 export function repeated(plane: Uint8Array, length: number): Uint8Array {
-  return Uint8Array.from({ length }, (_, index) => plane[index % plane.length]);
+  const out = new Uint8Array(length);
+  for (let at = 0; at < length; at += plane.length) out.set(plane, at);
+  return out;
 }
 
 /** Every combination of one meeting per axis, in row-major order. */

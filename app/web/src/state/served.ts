@@ -93,15 +93,17 @@ export async function serve(client: Client, spec: Spec, plan: Plan, signal: Abor
   const shapes = ownShapes(spec, plan);
   const given = realiseAll(spec, shapes);
   const request = { config: sentConfig(spec), tensors: sentTensors(spec, shapes, given), wants: wanted(spec) };
-  const answer = await client.backward(spec.op, request, { signal });
+  const asked = client.backward(spec.op, request, { signal });
+  // While the service works: all that does not need its answer.
+  const layer = buildLayer(spec.op, spec.config, { shapes, padding: plan.padding }, given);
+  const read = layer.read();
+  const answer = await asked;
   const made: Partial<Record<Made, Float32Array>> = {};
   for (const name of wanted(spec)) {
     made[name] = Float32Array.from(received(spec, name, answer.tensors[name]));
   }
-  const geometry = { shapes, padding: plan.padding };
-  const layer = buildLayer(spec.op, spec.config, geometry, given);
   const { info, transfer } = answer;
-  return { spec, plan, shapes, given, made, layer, read: layer.read(), info, transfer };
+  return { spec, plan, shapes, given, made, layer, read, info, transfer };
 }
 
 /** Any role's numbers. */

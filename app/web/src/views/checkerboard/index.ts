@@ -136,7 +136,7 @@ function matrix(app: App, put: (change: Partial<Board>) => void): HTMLElement {
     const middle = counts.slice(start, start + 12);
     effect(() => {
       const scale = { map: "sequential", low: 0, high: evenness(kernel, stride).most ** 2 * 1.15 } as const;
-      paintImage(canvas, rasterImage([{ rows: 12, cols: 12, base: 0, values: plane(middle) }], scale, theme().name));
+      paintImage(canvas, rasterImage({ rows: 12, cols: 12, values: plane(middle) }, scale, theme().name));
     });
     return h("td", null, h("button", {
       type: "button", "data-even": evenness(kernel, stride).even ? "1" : "0",
