@@ -65,7 +65,7 @@ it("asks nothing while the pointer moves over a hundred cells, and paints each w
   await done();
 });
 
-it("asks for a plan once a layer and for gradients once a change, and paints what changed", async () => {
+it("asks for gradients once a change and for a plan once a layer, after its picture, and paints what changed", async () => {
   const { page, done } = await open(browser, link(LARGE));
   await page.locator('[data-field="stride"]').waitFor();
   await page.waitForLoadState("networkidle");
@@ -91,7 +91,7 @@ it("asks for a plan once a layer and for gradients once a change, and paints wha
   };
   let before = await pictures();
   for (const [how, expected] of [
-    ["more", ["plan", "backward"]], ["less", ["backward"]], ["more", ["backward"]], ["less", ["backward"]], ["cell", ["backward"]],
+    ["more", ["backward", "plan"]], ["less", ["backward"]], ["more", ["backward"]], ["less", ["backward"]], ["cell", ["backward"]],
   ] as const) {
     await change[how]();
     const after = await pictures();

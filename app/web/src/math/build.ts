@@ -1,4 +1,4 @@
-/** From an operation, its config and the service's plan to the page's own layer. */
+/** From an operation, its config and the service's geometry to the page's own layer. */
 
 import { adaptiveAxis, type Axes, type Axis, type PaddingMode, plainAxis, slidingAxis } from "./axis";
 import { Convolution } from "./convolution";
@@ -8,7 +8,7 @@ import { Pooling } from "./pooling";
 import type { PoolRule } from "./reduction";
 import { lift, type Shape5, spatial } from "./shape";
 
-/** What the page takes from the plan: shapes in N, C, spatial order, and the padding as it is. */
+/** What the page takes from the service's answer: shapes in N, C, spatial order, and the padding as it is. */
 export interface Geometry {
   shapes: Readonly<Record<string, readonly number[]>>;
   padding: readonly (readonly [number, number])[];

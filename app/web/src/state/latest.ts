@@ -21,6 +21,12 @@ export class Latest {
     return this.control !== null;
   }
 
+  /** The job has done what matters: the next one need not wait for its end. */
+  spare(): void {
+    this.since = -Infinity;
+    if (this.next) this.hurry();
+  }
+
   private hurry(): void {
     const left = this.since + PATIENCE_MS - performance.now();
     clearTimeout(this.timer);

@@ -12,7 +12,8 @@ export type Shapes = Readonly<Record<string, readonly number[]>>;
 /** Everything a picture is made of: asked and answered, consistent with itself. */
 export interface Served {
   readonly spec: Spec;
-  readonly plan: Plan;
+  /** As it was resolved: one pair for each spatial axis. */
+  readonly padding: Info["padding"];
   /** In the page's own order of axes. */
   readonly shapes: Shapes;
   readonly given: Given;
@@ -40,10 +41,9 @@ export async function askPlan(client: Client, spec: Spec, signal: AbortSignal): 
   return client.plan(spec.op, planRequest(spec), { signal });
 }
 
-export function ownShapes(spec: Spec, plan: Plan): Record<string, readonly number[]> {
-  const shapes: Record<string, readonly number[]> = givenShapes(spec);
-  for (const name of ["y", "dy"]) shapes[name] = ownShape(spec, name, plan.shapes.y);
-  return shapes;
+/** The output's shape, in the page's order. */
+export function plannedOutput(spec: Spec, plan: Plan): readonly number[] {
+  return ownShape(spec, "y", plan.shapes.y);
 }
 
 /** Numbers of the given tensors, in the page's order. */
@@ -88,22 +88,22 @@ export function wanted(spec: Spec): Made[] {
   return made;
 }
 
-/** Unpooling's gradient needs no x, but its output does. */
-export async function serve(client: Client, spec: Spec, plan: Plan, signal: AbortSignal): Promise<Served> {
-  const shapes = ownShapes(spec, plan);
+/**
+ * Unpooling's gradient needs no x, but its output does.
+ *
+ * @param output the shape of y, which the service refuses where it is not the layer's.
+ */
+export async function serve(client: Client, spec: Spec, output: readonly number[], signal: AbortSignal): Promise<Served> {
+  const shapes: Shapes = { ...givenShapes(spec), y: output, dy: output };
   const given = realiseAll(spec, shapes);
   const request = { config: sentConfig(spec), tensors: sentTensors(spec, shapes, given), wants: wanted(spec) };
-  const asked = client.backward(spec.op, request, { signal });
-  // While the service works: all that does not need its answer.
-  const layer = buildLayer(spec.op, spec.config, { shapes, padding: plan.padding }, given);
-  const read = layer.read();
-  const answer = await asked;
+  const { tensors, info, transfer } = await client.backward(spec.op, request, { signal });
   const made: Partial<Record<Made, Float32Array>> = {};
   for (const name of wanted(spec)) {
-    made[name] = Float32Array.from(received(spec, name, answer.tensors[name]));
+    made[name] = Float32Array.from(received(spec, name, tensors[name]));
   }
-  const { info, transfer } = answer;
-  return { spec, plan, shapes, given, made, layer, read, info, transfer };
+  const layer = buildLayer(spec.op, spec.config, { shapes, padding: info.padding }, given);
+  return { spec, padding: info.padding, shapes, given, made, layer, read: layer.read(), info, transfer };
 }
 
 /** Any role's numbers. */

@@ -3,7 +3,8 @@
 import { AbortedError, type Client, ConvokeError, NetworkError, type Plan, ProblemError } from "../client";
 import { batch, signal } from "../core/signal";
 import { Latest } from "./latest";
-import { askPlan, planRequest, serve, type Served } from "./served";
+import { guessOutput } from "./guess";
+import { askPlan, plannedOutput, planRequest, serve, type Served } from "./served";
 import type { Spec } from "./spec";
 
 export interface Refusal {
@@ -23,10 +24,14 @@ export interface Trouble {
 
 const REMEMBERED = 64;
 
+const keyOf = (spec: Spec) => JSON.stringify([spec.op, planRequest(spec)]);
+
 export class Session {
   /** What the controls show: the newest wish, until it is served or refused. */
   readonly draft;
   readonly served = signal<Served | null>(null);
+  /** What the layer on show costs; it comes a moment after its picture. */
+  readonly plan = signal<Plan | null>(null);
   readonly refusal = signal<Refusal | null>(null);
   readonly trouble = signal<Trouble | null>(null);
   /** The picture is of an older wish than the controls. */
@@ -77,7 +82,7 @@ export class Session {
   /** Whether the service would plan this layer; false where it refuses. */
   async accepts(spec: Spec, abort: AbortSignal): Promise<boolean> {
     try {
-      await this.plan(spec, abort);
+      await this.planned(spec, abort);
       return true;
     } catch (error) {
       if (error instanceof ProblemError && !error.temporary) return false;
@@ -85,24 +90,43 @@ export class Session {
     }
   }
 
-  private async plan(spec: Spec, abort: AbortSignal): Promise<Plan> {
-    const key = JSON.stringify([spec.op, planRequest(spec)]);
-    const known = this.plans.get(key);
+  private known(spec: Spec): Plan | undefined {
+    return this.plans.get(keyOf(spec));
+  }
+
+  private async planned(spec: Spec, abort: AbortSignal): Promise<Plan> {
+    const known = this.known(spec);
     if (known) return known;
     const plan = await askPlan(this.client, spec, abort);
-    this.plans.set(key, plan);
+    this.plans.set(keyOf(spec), plan);
     if (this.plans.size > REMEMBERED) this.plans.delete(this.plans.keys().next().value!);
     return plan;
   }
 
+  /** One request where the output's shape is known or guessed right; the plan has the last word where it was not. */
+  private async serve(spec: Spec, abort: AbortSignal): Promise<Served> {
+    const guess = this.known(spec) ? null : guessOutput(spec);
+    if (guess) {
+      try {
+        return await serve(this.client, spec, guess, abort);
+      } catch (error) {
+        if (!(error instanceof ProblemError) || error.status !== 422) throw error;
+      }
+    }
+    return serve(this.client, spec, plannedOutput(spec, await this.planned(spec, abort)), abort);
+  }
+
   private async attempt(spec: Spec, field: string, abort: AbortSignal): Promise<void> {
     try {
-      const served = await serve(this.client, spec, await this.plan(spec, abort), abort);
+      const served = await this.serve(spec, abort);
       batch(() => {
         this.served.set(served);
+        this.plan.set(this.known(spec) ?? null);
         this.recovered();
         this.stale.set(this.draft.peek() !== spec);
       });
+      this.latest.spare();
+      this.plan.set(await this.planned(spec, abort));
     } catch (error) {
       if (error instanceof AbortedError) return;
       if (!(error instanceof ConvokeError)) throw error;

@@ -35,7 +35,7 @@ function activationCall(spec: unknown, argument: string): string | null {
 
 function convolution(served: Served): string[] {
   const { config, dims, op } = served.spec;
-  const { padding } = served.plan;
+  const { padding } = served;
   const stride = perAxis(config.stride, dims, 1);
   const dilation = perAxis(config.dilation, dims, 1);
   const groups = Number(config.groups ?? 1);
@@ -61,7 +61,7 @@ function crop(served: Served, stride: number[], dilation: number[]): string[] {
   const spatial = served.shapes.y.slice(2);
   const { dims } = served.spec;
   const whole = spatial.map((_, axis) => (served.shapes.x[2 + axis] - 1) * stride[axis] + dilation[axis] * (served.spec.kernel[axis] - 1) + 1);
-  const longer = spatial.map((extent, axis) => Math.max(0, served.plan.padding[axis][0] + extent - whole[axis]));
+  const longer = spatial.map((extent, axis) => Math.max(0, served.padding[axis][0] + extent - whole[axis]));
   const lines: string[] = [];
   if (longer.some((n) => n > 0)) {
     const extra = longer.map((n): [number, number] => [0, n]);
@@ -69,7 +69,7 @@ function crop(served: Served, stride: number[], dilation: number[]): string[] {
     lines.push(`${padCall("y", extra, "")}${fill}`);
     if (served.given.bias) lines.splice(0, 1, ...withBias(extra, dims));
   }
-  const cuts = spatial.map((extent, axis) => `${served.plan.padding[axis][0]}:${served.plan.padding[axis][0] + extent}`);
+  const cuts = spatial.map((extent, axis) => `${served.padding[axis][0]}:${served.padding[axis][0] + extent}`);
   return [...lines, `y = y[:, :, ${cuts.join(", ")}]`];
 }
 
@@ -81,7 +81,7 @@ function withBias(extra: readonly (readonly [number, number])[], dims: number): 
 
 function pool(served: Served): { lines: string[]; caveat?: string } {
   const { config, dims, op } = served.spec;
-  const { padding } = served.plan;
+  const { padding } = served;
   const kernel = perAxis(config.kernel, dims, 1);
   const stride = perAxis(config.stride, dims, kernel);
   const dilation = perAxis(config.dilation, dims, 1);

@@ -1,6 +1,7 @@
 /** Below the terms: how the output's size comes about, and what the layer costs. */
 
-import { h } from "../../core/dom";
+import type { Plan } from "../../client";
+import { type Child, h } from "../../core/dom";
 import { scaled } from "../../core/format";
 import { spatial } from "../../math/shape";
 import type { App } from "../../state/app";
@@ -24,7 +25,7 @@ export function derivation(served: Served, axis: number): string {
   const kernel = weight ? spatial(weight)[3 - served.spec.dims + axis] : entry(config.kernel, axis, 1);
   const stride = entry(config.stride, axis, weight ? 1 : kernel);
   const dilation = entry(config.dilation, axis, 1);
-  const [low, high] = served.plan.padding[axis];
+  const [low, high] = served.padding[axis];
   const reach = dilation === 1 ? `${kernel}` : `(${dilation}·(${kernel} − 1) + 1)`;
   if (op === "conv_transpose") {
     const plain = (input - 1) * stride + dilation * (kernel - 1) + 1 - low - high;
@@ -35,21 +36,29 @@ export function derivation(served: Served, axis: number): string {
   return `${open}(${input} + ${low} + ${high} − ${reach}) / ${stride}${close} + 1 = ${output}`;
 }
 
+const UNKNOWN = "…";
+
 export function facts(app: App): HTMLElement {
-  return h("details", { class: "facts", open: true }, h("summary", null, "This layer"), h("dl", null, () => {
-    const served = app.session.served();
-    return served && entries(served).map(([name, value]) => h("div", { class: "fact" }, h("dt", null, name), h("dd", null, value)));
-  }));
+  const { served, plan } = app.session;
+  const fact = (name: string, value: Child) => h("div", { class: "fact" }, h("dt", null, name), h("dd", null, value));
+  const work = ({ flops }: Plan) => `${scaled(flops.forward, "FLOP")} forward, ${scaled(flops.backward, "FLOP")} backward`;
+  return h("details", { class: "facts", open: true }, h("summary", null, "This layer"), h("dl", null,
+    () => {
+      const now = served();
+      return now && [...derivations(now), ...unread(now)].map(([name, value]) => fact(name, value));
+    },
+    fact("Window reaches", () => plan()?.receptive_field.join(" × ") ?? UNKNOWN),
+    fact("Work", () => (plan() ? work(plan()!) : UNKNOWN)),
+    fact("Algorithm", () => served()?.info.algorithm ?? UNKNOWN)));
 }
 
-function entries(served: Served): (readonly [name: string, value: string])[] {
-  const { plan, info, spec, read } = served;
-  const unread = read.reduce((sum, seen) => sum + 1 - seen, 0);
-  return [
-    ...[...AXES[spec.dims]].map((letter, axis) => [`Output ${letter}`, derivation(served, axis)] as const),
-    ["Window reaches", plan.receptive_field.join(" × ")],
-    ...(unread > 0 ? [["Inputs never read", `${unread} of ${read.length}`] as const] : []),
-    ["Work", `${scaled(plan.flops.forward, "FLOP")} forward, ${scaled(plan.flops.backward, "FLOP")} backward`],
-    ["Algorithm", info.algorithm],
-  ];
+type Fact = readonly [name: string, value: string];
+
+function derivations(served: Served): Fact[] {
+  return [...AXES[served.spec.dims]].map((letter, axis) => [`Output ${letter}`, derivation(served, axis)] as const);
+}
+
+function unread({ read }: Served): Fact[] {
+  const count = read.reduce((sum, seen) => sum + 1 - seen, 0);
+  return count > 0 ? [["Inputs never read", `${count} of ${read.length}`]] : [];
 }

@@ -16,7 +16,7 @@ export function denseSpace(served: Served): "x" | "y" | null {
 
 export function ringOf(served: Served, role: Role): Ring {
   if (SPACE[role] !== denseSpace(served)) return NO_RING;
-  const pads = served.plan.padding.map((pair) => pair.map((p) => Math.min(p, WIDEST_RING)));
+  const pads = served.padding.map((pair) => pair.map((p) => Math.min(p, WIDEST_RING)));
   const [left, right] = pads[pads.length - 1] ?? [0, 0];
   const [top, bottom] = pads.length > 1 ? pads[pads.length - 2] : [0, 0];
   return { top, bottom, left, right };
