@@ -192,6 +192,39 @@ describe("editing and sweeping", () => {
     await done();
   });
 
+  it("paints by touch, every cell under the stroke, and scrolls by touch while there is no brush", async () => {
+    const { page, done } = await open(browser, link({ ...small, size: "8.8", x: "zeros.1" }), { viewport: { width: 360, height: 740 }, hasTouch: true });
+    const x = page.locator(grid("x"));
+    const cdp = await page.context().newCDPSession(page);
+    const touch = (type: "touchStart" | "touchMove" | "touchEnd", at: [number, number][]) =>
+      cdp.send("Input.dispatchTouchEvent", { type, touchPoints: at.map(([x, y]) => ({ x, y })) });
+    /** From the middle of one cell to that of another, in a few moves. */
+    const drag = async (from: [number, number], to: [number, number], moves: number) => {
+      const box = (await x.boundingBox())!;
+      const side = (box.width - 6) / 8;
+      const middle = ([r, c]: [number, number]): [number, number] => [box.x + 3 + (c + 0.5) * side, box.y + 3 + (r + 0.5) * side];
+      const [a, b] = [middle(from), middle(to)];
+      await touch("touchStart", [a]);
+      for (let i = 1; i <= moves; i += 1) await touch("touchMove", [[a[0] + ((b[0] - a[0]) * i) / moves, a[1] + ((b[1] - a[1]) * i) / moves]]);
+      await touch("touchEnd", []);
+    };
+    const scrolled = () => page.evaluate(() => scrollY);
+    await drag([7, 4], [0, 4], 12);
+    await page.waitForFunction(() => scrollY > 0);
+    expect(await page.evaluate(() => window.convoke.value("x").some(Boolean))).toBe(false);
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.locator('[data-tensor="x"] .menu summary').tap();
+    await page.getByRole("button", { name: "Paint with" }).tap();
+    await page.locator(".wordmark").tap();
+    await x.scrollIntoViewIfNeeded();
+    const before = await scrolled();
+    await drag([7, 0], [0, 7], 1);
+    await page.waitForFunction(() => window.convoke.value("x").filter((value) => value === 1).length === 8);
+    expect(await page.evaluate(() => window.convoke.value("x").flatMap((value, at) => (value ? [at] : [])))).toEqual([7, 14, 21, 28, 35, 42, 49, 56]);
+    expect(await scrolled()).toBe(before);
+    await done();
+  });
+
   it("steps, scrubs and plays, and the last step is the whole", async () => {
     const { page, done } = await open(browser, link({ ...small, size: "5.5", cell: "none" }));
     await page.getByRole("button", { name: "Step on" }).click();

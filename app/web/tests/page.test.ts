@@ -4,6 +4,7 @@ import { article, brief, coarse, full, medium, scaled, tiny } from "../src/core/
 import { inWords } from "../src/state/spec";
 import { stepsOf } from "../src/export/steps";
 import { level, LEVELS, scaleOf, table } from "../src/grid/colour";
+import { between } from "../src/grid/pointing";
 import { coverage, evenness, plane } from "../src/views/checkerboard/coverage";
 import { hex, takeApart } from "../src/views/request/bytes";
 import { float, list, python } from "../src/views/request/literal";
@@ -146,4 +147,11 @@ it("image settings come back from a link, and filters are balanced", () => {
     const total = filterValues(FIRST_IMAGE, filter).reduce((sum, value) => sum + Math.abs(value), 0);
     expect(Math.abs(total - 2)).toBeLessThan(0.05);
   }
+});
+
+it("a stroke covers the cells between two that were reported", () => {
+  expect(between(0, 3, 8)).toEqual([1, 2, 3]);
+  expect(between(56, 7, 8)).toEqual([49, 42, 35, 28, 21, 14, 7]);
+  expect(between(0, 20, 8)).toEqual([9, 10, 19, 20]);
+  expect(between(9, 9, 8)).toEqual([]);
 });

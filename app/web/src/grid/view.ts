@@ -2,10 +2,11 @@
 
 import { h } from "../core/dom";
 import { effect, type Read, signal } from "../core/signal";
-import { cellAt, type Plane } from "./draw";
+import { type Plane } from "./draw";
 import { type Light } from "./light";
 import { editor } from "./editor";
 import { paintWhenChanged } from "./painting";
+import { brushOf, type OpenEditor, pointing } from "./pointing";
 
 export interface GridOptions {
   readonly label: Read<string>;
@@ -56,6 +57,7 @@ export function gridView(options: GridOptions): GridView {
       "aria-colcount": () => plane().cols,
       "aria-activedescendant": id,
       "aria-readonly": options.onEdit ? "false" : "true",
+      "data-brush": () => (brushOf(options) === null ? null : "1"),
       ...dataset(options.data),
     },
     canvas,
@@ -91,50 +93,6 @@ function dataset(data: GridOptions["data"] = {}): Record<string, Read<string | n
   return Object.fromEntries(Object.entries(data).map(([name, read]) => [`data-${name}`, read]));
 }
 
-type OpenEditor = (index: number, text: string) => void;
-
-function pointing(element: HTMLElement, canvas: HTMLCanvasElement, options: GridOptions, open: OpenEditor): void {
-  const find = (event: PointerEvent | MouseEvent) => {
-    const box = canvas.getBoundingClientRect();
-    return cellAt(options.plane(), options.cell(), event.clientX - box.left, event.clientY - box.top);
-  };
-  let last = -1;
-  let painting = false;
-  const paint = (index: number) => {
-    const brush = options.brush?.();
-    if (index >= 0 && brush !== null && brush !== undefined) options.onEdit?.(index, brush);
-  };
-  element.addEventListener("pointermove", (event) => {
-    const index = find(event);
-    if (index === last) return;
-    last = index;
-    if (painting) paint(index);
-    options.onHover?.(index);
-  });
-  element.addEventListener("pointerleave", () => {
-    last = -1;
-    painting = false;
-    options.onHover?.(-1);
-  });
-  element.addEventListener("pointerdown", (event) => {
-    const index = find(event);
-    if (index < 0) return;
-    options.onSelect?.(index);
-    painting = options.onEdit !== undefined && typeof options.brush?.() === "number";
-    if (painting) {
-      event.preventDefault();
-      paint(index);
-    }
-  });
-  element.addEventListener("pointerup", () => {
-    painting = false;
-  });
-  element.addEventListener("dblclick", (event) => {
-    const index = find(event);
-    if (index >= 0 && options.onEdit) open(index, "");
-  });
-}
-
 function typing(
   element: HTMLElement, options: GridOptions, cursor: Read<number> & { set(value: number): void }, open: OpenEditor,
 ): void {
@@ -154,8 +112,8 @@ function typing(
       options.onSelect?.(next);
     } else if (event.key === "Enter" || event.key === "F2") {
       options.onSelect?.(at);
-      const brush = event.key === "Enter" ? (options.brush?.() ?? null) : null;
-      if (options.onEdit && brush !== null) options.onEdit(at, brush);
+      const brush = event.key === "Enter" ? brushOf(options) : null;
+      if (brush !== null) options.onEdit!(at, brush);
       else if (options.onEdit) open(at, "");
     } else if (event.key === "Escape") options.onClear?.();
     else if (options.onEdit && /^[\d.-]$/.test(event.key) && !event.ctrlKey) open(at, event.key);

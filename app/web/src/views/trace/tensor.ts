@@ -144,7 +144,7 @@ function fillMenu(app: App, role: Editable): HTMLElement {
   }), role);
   const seeded = () => (PRESETS[now().preset] as { seeded: boolean }).seeded || role === "indices";
   const names = Object.entries(PRESETS) as [PresetName, { label: string }][];
-  return menu("Fill", `Fill ${SYMBOL[role]}`, () => [
+  return menu(() => (app.brush() === null ? "Fill" : "Paint"), `Fill ${SYMBOL[role]}`, () => [
     role !== "indices" && h("div", { class: "presets" }, names.map(([name, { label }]) =>
       h("button", {
         type: "button", "aria-pressed": () => String(now().preset === name && !now().data && now().edits.size === 0),
