@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import engine
@@ -146,7 +146,8 @@ class Dispatcher:
         """
         pending = self._accept(job)
         try:
-            return await pending.future
+            done = await pending.future
+            return done if job.write is None else await _written(done, job.write)
         finally:
             self._release(pending)
             del pending  # its error holds this frame, and would hold the job in a circle
@@ -253,6 +254,13 @@ class Dispatcher:
             if pending.abandon is None:
                 self._queue.withdraw(pending)
                 pending.fail(WorkersUnavailable(retry_after=RETRY_WORKERS_S))
+
+
+async def _written(done: Done, write: Callable[[Answer], Awaitable[memoryview]]) -> Done:
+    started = time.monotonic()
+    assert isinstance(done.body, Answer)
+    body = await write(done.body)
+    return replace(done, body=body, encode_s=done.encode_s + time.monotonic() - started)
 
 
 @lru_cache(maxsize=1024)

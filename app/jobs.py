@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -27,6 +27,10 @@ class Answer:
     requests: int
     rows: int
 
+    def copied(self) -> Answer:
+        """The same, to be kept."""
+        return replace(self, tensors={n: array.copy() for n, array in self.tensors.items()})
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -40,6 +44,7 @@ class Job:
         client: whose turn in the queue it uses.
         encode: makes the body of the answer; called on a thread where it copies much.
         visitor: who asks, to be known again after a refusal.
+        write: makes the body in place of `encode`, beside the loop, from a copy of the answer.
     """
 
     call: engine.Call
@@ -52,13 +57,18 @@ class Job:
     client: str
     encode: Callable[[Answer], bytes | memoryview]
     visitor: Visitor = NOBODY
+    write: Callable[[Answer], Awaitable[memoryview]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An encoded answer, the seconds that each stage took, and the company it was computed in."""
+    """An answer, the seconds that each stage took, and the company it was computed in.
 
-    body: bytes | memoryview
+    Attributes:
+        body: the answer encoded; from the runner, its copy where the job has a `write`.
+    """
+
+    body: bytes | memoryview | Answer
     queue_s: float
     compute_s: float
     encode_s: float

@@ -25,6 +25,8 @@ from app.routes import catalogue, health, problems, site
 from app.routes.body import Intake
 from app.routes.compute import Compute
 from app.routes.openapi import describe
+from app.routes.reading import decode_limits
+from app.scribe.desk import Desk, DeskLimits
 from app.settings import Settings, limits
 from app.telemetry import Telemetry
 
@@ -66,14 +68,20 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     intake = Intake(settings.max_held_bytes)
     cost = cost_limits(settings)
     dispatcher = Dispatcher(dispatch_limits(settings, cost), telemetry)
+    # Without workers everything is done in this process.
+    desk = Desk(desk_limits(settings), telemetry.worker_restarted) if settings.workers else None
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await dispatcher.start()
+        if desk is not None:
+            await desk.start()
         try:
             yield
         finally:
             await dispatcher.drain(0.0 if lifecycle.hurried else settings.drain_timeout_s)
+            if desk is not None:
+                await desk.close()
 
     app = Application(
         title="Convoke",
@@ -97,7 +105,7 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     app.add_middleware(Edge, settings=settings, telemetry=telemetry, lifecycle=lifecycle)
     app.add_exception_handler(HTTPException, _refused_by_the_router)
     app.state.gate = gate = Gate(dispatcher, telemetry, lifecycle)
-    app.compute = Compute(settings, dispatcher, intake, lifecycle, gate, cost)
+    app.compute = Compute(settings, dispatcher, intake, lifecycle, gate, cost, desk)
     app.to_compute = Edge(app.compute, settings, telemetry, lifecycle)
     for router in (
         catalogue.router,
@@ -117,6 +125,16 @@ def cost_limits(settings: Settings) -> CostLimits:
         flops=settings.max_flops,
         steps=settings.max_steps,
         tensor_bytes=settings.max_tensor_bytes,
+    )
+
+
+def desk_limits(settings: Settings) -> DeskLimits:
+    """The desk's part of the settings."""
+    return DeskLimits(
+        decode=decode_limits(settings),
+        body_bytes=min(settings.max_json_bytes, settings.max_body_bytes),
+        waiting_bytes=settings.max_json_waiting_bytes,
+        work_s=settings.max_compute_s,
     )
 
 

@@ -22,8 +22,9 @@ from app.errors import WorkerCrashed
 from app.jobs import Answer, Done, Observer, Pending
 from app.workers.offload import copying
 from app.workers.task import (
-    EXHAUSTED,
-    KILLED,
+    BLAME,
+    FATAL_BLAME,
+    STOP_GRACE_S,
     SUSPENDED,
     WATCH_S,
     ComputeFailed,
@@ -35,17 +36,6 @@ from app.workers.task import (
 from app.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
-
-BLAME = {SUSPENDED: 0.0, KILLED: 0.5, EXHAUSTED: 0.5}
-"""How much a worker's death, by its reason, speaks against the job that it computed alone: 1 where
-the reason is not named here. No job can suspend a worker; one that was killed or had no memory left
-may have been harmed by others."""
-
-FATAL_BLAME = 2.0
-"""A job with so much blame is taken for the cause, and is not tried again."""
-
-STOP_GRACE_S = 0.3
-"""How long abandoned work may take to stop by itself: about what a new worker costs to start."""
 
 
 @dataclass(eq=False, slots=True)
@@ -253,6 +243,7 @@ class Runner:
                 self._queue.put(member)
 
 
-async def _encoded(member: Pending, answer: Answer) -> bytes | memoryview:
+async def _encoded(member: Pending, answer: Answer) -> bytes | memoryview | Answer:
     nbytes = sum(array.nbytes for array in answer.tensors.values())
-    return await copying(nbytes, lambda: member.job.encode(answer))
+    encode = Answer.copied if member.job.write else member.job.encode
+    return await copying(nbytes, lambda: encode(answer))

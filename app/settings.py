@@ -113,6 +113,12 @@ class Settings:
         unit="bytes",
         limit=True,
     )
+    max_json_waiting_bytes: int = _row(
+        64 * MiB,
+        "Large bodies in JSON that wait to be read, or are read; beyond it new ones are refused.",
+        unit="bytes",
+        limit=True,
+    )
     max_header_bytes: int = _row(
         64 * KiB, "Largest request line and headers together.", unit="bytes", low=KiB, limit=True
     )

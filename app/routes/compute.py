@@ -6,7 +6,7 @@ tensors on the way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from math import prod
 from time import monotonic, perf_counter
@@ -34,19 +34,13 @@ from app.record import Record
 from app.routes.body import Body, Intake
 from app.routes.departure import unless_gone
 from app.routes.head import deadline_of, text_of, visitor_of
+from app.routes.reading import Reader, Sender
+from app.scribe.desk import LARGE_NUMBERS, Desk
 from app.settings import Settings
-from app.wire import (
-    DecodeLimits,
-    Decoder,
-    Exchange,
-    Form,
-    decode_plan,
-    encode,
-    encode_map,
-    full_name,
-    negotiate,
-)
+from app.wire import Exchange, Form, encode, encode_map, full_name, negotiate
 from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
+
+Write = Callable[[Answer], Awaitable[memoryview]]
 
 ACTIONS = ("forward", "backward", "plan")
 
@@ -62,6 +56,7 @@ class Compute:
         lifecycle: Lifecycle,
         gate: Gate,
         cost: CostLimits,
+        desk: Desk | None,
     ) -> None:
         self._settings = settings
         self._dispatcher = dispatcher
@@ -70,8 +65,8 @@ class Compute:
         self._gate = gate
         self._access = Access(settings.api_keys)
         self._names = operation_names(engine.operations())
-        self._decode_limits = decode_limits(settings)
-        self._decoder = Decoder(self._decode_limits)
+        self._reader = Reader(settings, desk)
+        self._desk = desk
         self._cost_limits = cost
         self._quotas = Quotas(quota_limits(settings))
 
@@ -96,32 +91,26 @@ class Compute:
             self._check_room(visitor, record, scope, exchange)
         self._quotas.enter(client, record.started)
         try:
-            await self._serve(scope, receive, send, exchange, deadline, client, visitor)
+            sender = Sender(scope, receive, deadline, client)
+            await self._serve(sender, send, exchange, visitor)
         finally:
             self._quotas.leave(client)
 
     async def _serve(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        exchange: Exchange,
-        deadline: float | None,
-        client: str,
-        visitor: Visitor,
+        self, sender: Sender, send: Send, exchange: Exchange, visitor: Visitor
     ) -> None:
         """Serve a request that is let in."""
-        record: Record = scope[RECORD]
+        record: Record = sender.scope[RECORD]
         answer: bytes | memoryview = b""
         try:
-            body = await self._read(scope, receive, exchange, deadline)
+            body = await self._read(sender, exchange)
             if record.action == "plan":
-                answer = self._plan(body, record, exchange)
+                answer = await self._plan(body, record, exchange, sender)
             else:
                 # Others may have taken the room while the body came.
                 self._dispatcher.check_room(visitor)
-                job = self._job(body, record, exchange, deadline, client, visitor)
-                answer = await self._compute(job, record, scope, receive)
+                job = await self._job(body, record, exchange, sender, visitor)
+                answer = await self._compute(job, record, sender)
             self._intake.hold(len(answer))
             await _send(send, record, exchange.media_type, answer)
         finally:
@@ -155,18 +144,17 @@ class Compute:
             self._gate.remember(scope.get(FIRST_BYTES, b""), scope["headers"], known)
             raise
 
-    async def _read(
-        self, scope: Scope, receive: Receive, exchange: Exchange, deadline: float | None
-    ) -> Body:
+    async def _read(self, sender: Sender, exchange: Exchange) -> Body:
         limit, setting = self._settings.max_body_bytes, "max_body_bytes"
         if exchange.request == "json" and self._settings.max_json_bytes < limit:
             limit, setting = self._settings.max_json_bytes, "max_json_bytes"
+        scope, receive, deadline, _ = sender
         return await self._intake.read(scope, receive, limit, setting, deadline)
 
-    def _plan(self, body: Body, record: Record, exchange: Exchange) -> bytes:
+    async def _plan(self, body: Body, record: Record, exchange: Exchange, sender: Sender) -> bytes:
         """Answer the action `plan`, here and at once: it is a matter of a few integers."""
         started = perf_counter()
-        request = decode_plan(body, exchange, self._decode_limits)
+        request = await self._reader.plan_request(body, exchange, sender)
         _refuse_extra(request.extra, "config, shapes, dtype")
         decoded = perf_counter()
         planned = engine.plan(record.operation, request.config, request.shapes, request.dtype)
@@ -179,18 +167,12 @@ class Compute:
         record.stages["encode"] = perf_counter() - computed
         return answer
 
-    def _job(
-        self,
-        body: Body,
-        record: Record,
-        exchange: Exchange,
-        deadline: float | None,
-        client: str,
-        visitor: Visitor,
+    async def _job(
+        self, body: Body, record: Record, exchange: Exchange, sender: Sender, visitor: Visitor
     ) -> Job:
         """Decode the body and settle what it asks for, within the limits on cost."""
         started = perf_counter()
-        request, form = self._decoder.decode(body, exchange)
+        request, form = await self._reader.request(body, exchange, sender)
         if form is None:
             _refuse_extra(request.extra, "config, tensors by name and, for backward, wants")
             specs: Mapping[str, engine.TensorSpec] = {
@@ -203,8 +185,7 @@ class Compute:
         else:
             specs = form.specs
             call, samples = _prepared(record.operation, record.action, form)
-        if exchange.tensors == "list":
-            self._check_lists(call, samples)
+        numbers = self._listed(call, samples) if exchange.tensors == "list" else 0
         record.stages["decode"] = perf_counter() - started
         return Job(
             call=call,
@@ -213,14 +194,27 @@ class Compute:
             specs=specs,
             wants=call.wants if record.action == "backward" else None,
             tensors=request.tensors,
-            deadline=deadline,
-            client=client,
+            deadline=sender.deadline,
+            client=sender.client,
             visitor=visitor,
             encode=partial(_encode, call, exchange),
+            write=self._write(call, exchange, sender) if numbers >= LARGE_NUMBERS else None,
         )
 
-    def _check_lists(self, call: engine.Call, samples: int) -> None:
-        """Refuse an answer in lists that would take seconds to write."""
+    def _write(self, call: engine.Call, exchange: Exchange, sender: Sender) -> Write | None:
+        """What has an answer written beside the event loop."""
+        if self._desk is None:
+            return None
+        desk = self._desk
+
+        def write(answer: Answer) -> Awaitable[memoryview]:
+            info = _info(call, answer)
+            return desk.write(answer.tensors, info, exchange, sender.client, sender.deadline)
+
+        return write
+
+    def _listed(self, call: engine.Call, samples: int) -> int:
+        """Numbers of an answer in lists, which is refused where it would take seconds to write."""
         numbers = sum(prod(spec.shape) for spec in call.outputs((samples,)).values())
         limit = self._settings.max_json_numbers
         if numbers > limit:
@@ -230,17 +224,17 @@ class Compute:
                 f"at most {limit}",
                 numbers,
             )
+        return numbers
 
-    async def _compute(
-        self, job: Job, record: Record, scope: Scope, receive: Receive
-    ) -> bytes | memoryview:
-        done = await unless_gone(self._dispatcher.submit(job), scope, receive)
+    async def _compute(self, job: Job, record: Record, sender: Sender) -> bytes | memoryview:
+        done = await unless_gone(self._dispatcher.submit(job), sender.scope, sender.receive)
         record.stages["queue"] = done.queue_s
         record.stages["compute"] = done.compute_s
         record.stages["encode"] = done.encode_s
         record.batch_requests, record.batch_rows = done.requests, done.rows
         if job.deadline is not None and monotonic() > job.deadline:
             raise DeadlineExceeded
+        assert not isinstance(done.body, Answer)
         return done.body
 
 
@@ -265,11 +259,6 @@ def quota_limits(settings: Settings) -> QuotaLimits:
     )
 
 
-def decode_limits(settings: Settings) -> DecodeLimits:
-    """What a body may ask of its decoder."""
-    return DecodeLimits(max_rank=settings.max_tensor_rank, max_elements=settings.max_json_numbers)
-
-
 def _refuse_extra(names: Sequence[str], expected: str) -> None:
     """Refuse keys of the body that no request has."""
     if names:
@@ -279,8 +268,11 @@ def _refuse_extra(names: Sequence[str], expected: str) -> None:
 
 
 def _encode(call: engine.Call, exchange: Exchange, answer: Answer) -> bytes | memoryview:
-    batch = {"requests": answer.requests, "rows": answer.rows}
-    return encode(answer.tensors, {**call.info(), "batch": batch}, exchange)
+    return encode(answer.tensors, _info(call, answer), exchange)
+
+
+def _info(call: engine.Call, answer: Answer) -> dict[str, Any]:
+    return {**call.info(), "batch": {"requests": answer.requests, "rows": answer.rows}}
 
 
 async def _send(send: Send, record: Record, media_type: str, body: bytes | memoryview) -> None:

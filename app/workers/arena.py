@@ -51,10 +51,10 @@ def place(
     return regions, offset
 
 
-def open_file() -> int:
-    """A descriptor of an empty file without a name."""
+def open_file(label: str) -> int:
+    """A descriptor of an empty file without a name; the label is shown in lists of mappings."""
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("convoke", os.MFD_CLOEXEC)
+        return os.memfd_create(label, os.MFD_CLOEXEC)
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
@@ -97,10 +97,11 @@ class Arena(Mapping):
     Args:
         capacity: most bytes that it may ever have.
         keep: bytes that it keeps when it is not used.
+        label: what it is called where memory is looked at.
     """
 
-    def __init__(self, capacity: int, keep: int) -> None:
-        super().__init__(open_file())
+    def __init__(self, capacity: int, keep: int, label: str = "convoke") -> None:
+        super().__init__(open_file(label))
         self.capacity = capacity
         self.keep = min(-(-keep // PAGE) * PAGE, capacity)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Generic, Protocol, TypeVar
 
-from app.workers.task import KILLED, SUSPENDED, Worker, WorkerDied
+from app.workers.task import KILLED, SUSPENDED, WorkerDied
 
 log = logging.getLogger(__name__)
 
@@ -21,10 +22,21 @@ FAILURES = {"deadline": 0.0, "cancelled": 0.0, KILLED: 0.5, SUSPENDED: 0.5}
 """How much a death counts as a failure of the worker, by its reason: 1 where the reason is not named
 here. The first two are our own doing; the others may be somebody's who soon ends it."""
 
-Serve = Callable[[Worker, Callable[[], None]], Awaitable[None]]
+
+class Mortal(Protocol):
+    """A worker, as far as it matters here."""
+
+    async def start(self) -> None:
+        """Get ready. Raises WorkerDied."""
+
+    async def close(self) -> None:
+        """End the worker and give back all that it holds."""
 
 
-class Pool:
+W = TypeVar("W", bound=Mortal)
+
+
+class Pool(Generic[W]):
     """A fixed number of places, each with a worker that is replaced when it dies.
 
     Args:
@@ -39,8 +51,8 @@ class Pool:
     def __init__(
         self,
         size: int,
-        make: Callable[[], Worker],
-        serve: Serve,
+        make: Callable[[], W],
+        serve: Callable[[W, Callable[[], None]], Awaitable[None]],
         on_death: Callable[[str], None],
         on_hopeless: Callable[[], None],
     ) -> None:

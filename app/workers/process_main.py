@@ -32,18 +32,23 @@ Run = Callable[..., dict[str, NDArray[Any]]]
 
 def main(arguments: list[str], run: Run = engine.run) -> None:
     """Serve tasks until the server is gone."""
+    control_fd, *arena_fds, threads = map(int, arguments)
+    engine.set_threads(threads)
+    arenas = [Mapping(fd) for fd in arena_fds]
+    attend(control_fd, lambda message: _answer(message, arenas, run))
+
+
+def attend(control_fd: int, answer: Callable[[Message], Message]) -> None:
+    """Answer the server's messages until it is gone."""
     # Ctrl-C and a service manager's SIGTERM reach the whole group; the server drains, then ends us.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    control_fd, *arena_fds, threads = map(int, arguments)
     control = socket.socket(fileno=control_fd)
     _end_with_server(control)
-    engine.set_threads(threads)
     keep_freed_memory()
-    arenas = [Mapping(fd) for fd in arena_fds]
     control.sendall(pack(protocol.ready()))
     for message in messages(control):
-        control.sendall(pack(_answer(message, arenas, run)))
+        control.sendall(pack(answer(message)))
 
 
 def _end_with_server(control: socket.socket) -> None:

@@ -90,16 +90,25 @@ def seconds(reply: Message) -> float:
     """The seconds that a task took; raises what the worker reported instead.
 
     Raises:
-        engine.EngineError, engine.Stopped, ComputeFailed.
-        WorkerDied: the worker has run out of memory, and is to be replaced like one that died.
+        engine.EngineError, engine.Stopped, ComputeFailed, WorkerDied: see `check`.
     """
-    if "compute_s" in reply:
-        return float(reply["compute_s"])
+    check(reply)
     if "stopped" in reply:
         raise engine.Stopped
+    if "refused" in reply:
+        kind: type[engine.EngineError] = getattr(engine.errors, reply["refused"])
+        raise kind([engine.Issue(tuple(loc), *rest) for loc, *rest in reply["issues"]])
+    return float(reply["compute_s"])
+
+
+def check(reply: Message) -> None:
+    """Raise what a worker reported of itself.
+
+    Raises:
+        ComputeFailed: it failed at its work.
+        WorkerDied: it has run out of memory, and is to be replaced like one that died.
+    """
     if "exhausted" in reply:
         raise WorkerDied(EXHAUSTED)
     if "failed" in reply:
         raise ComputeFailed(reply["failed"])
-    kind: type[engine.EngineError] = getattr(engine.errors, reply["refused"])
-    raise kind([engine.Issue(tuple(loc), *rest) for loc, *rest in reply["issues"]])

@@ -15,10 +15,13 @@ import psutil
 
 from benchmarks.load.servers import Server, serving
 
+SCRIBE = "\0app.scribe\0"
+"""What it is started with."""
+
 
 @dataclass(frozen=True)
 class Held:
-    """What the processes of a service hold.
+    """What the processes of a service hold; in all but `memory` without the scribe, which comes and goes.
 
     Attributes:
         memory: bytes, shared ones counted once. processes, threads, files: how many.
@@ -43,10 +46,20 @@ class Service:
         self.pid = server.process.pid
 
     @property
-    def workers(self) -> list[int]:
-        """The workers' process ids; those that have ended and are not yet reaped are none."""
+    def children(self) -> list[int]:
+        """The ids of all its processes; those that have ended and are not yet reaped are none."""
         listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         return [pid for pid in map(int, listed) if _state(pid) not in ("Z", "X", "")]
+
+    @property
+    def workers(self) -> list[int]:
+        """The workers among them, which are there all the time."""
+        return [pid for pid in self.children if pid != self.scribe]
+
+    @property
+    def scribe(self) -> int | None:
+        """The one that reads and writes large JSON; None where there is none now."""
+        return next((pid for pid in self.children if SCRIBE in _read(f"/proc/{pid}/cmdline")), None)
 
     def log(self) -> str:
         """What it has written to its log so far."""
@@ -75,11 +88,11 @@ class Service:
         return sum(socket.status != psutil.CONN_LISTEN for socket in sockets)
 
     def kill(self) -> list[int]:
-        """Kill the server outright; returns the workers that it had."""
-        workers = self.workers
+        """Kill the server outright; returns the processes that it had."""
+        children = self.children
         self._server.process.kill()
         self._server.process.wait()
-        return workers
+        return children
 
     def terminate(self) -> int:
         """Ask it to end, and wait; returns the exit status."""
@@ -141,7 +154,7 @@ def _state(pid: int) -> str:
 
 
 def _mappings(pid: int) -> int:
-    return _read(f"/proc/{pid}/maps").count("memfd:convoke")
+    return _read(f"/proc/{pid}/maps").count("memfd:convoke (")
 
 
 def _read(path: str) -> str:

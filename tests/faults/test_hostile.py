@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import msgpack
 import pytest
 
+from app.scribe.desk import LARGE_BYTES
 from benchmarks.stress.client import wire
 from benchmarks.stress.service import Service
-from tests.faults.hostile import REQUESTS, SPOKEN, Hostile, good, spoken
+from tests.faults.hostile import JSON, POOL, REQUESTS, SPOKEN, Hostile, good, spoken
 
 PATIENCE_S = 5.0
 """Most of them take milliseconds; only a body that is refused unread is waited for, for 2 s."""
@@ -28,6 +29,10 @@ STACKS = ("Traceback", 'File "', "site-packages", ".py", "uvicorn", "starlette",
 def watched(service: Service) -> Iterator[Service]:
     """The service, which must be as it was when all is over."""
     _say(service, good()[0])
+    large = b'{"config": {"kernel": 1}, "x": [[[1]]]}'.ljust(
+        LARGE_BYTES
+    )  # so that there is a scribe
+    assert _say(service, spoken(Hostile("large", 200, POOL, large, media=JSON)))[0] == 200
     before, workers = service.held(), service.workers
     yield service
     after = service.held()

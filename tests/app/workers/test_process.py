@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.dispatcher import Answer, Job
-from app.workers import process
+from app.workers import child
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import SUSPENDED, Task, WorkerDied
 from tests.app.dispatching import encode, expected, job, scenario
@@ -62,8 +62,8 @@ async def test_a_program_that_ends_at_once_is_a_death() -> None:
 
 @scenario
 async def test_a_program_that_never_gets_ready_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "START_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(process, "LEAVE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(child, "START_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(child, "LEAVE_TIMEOUT_S", 0.1)
     wait = "import threading; threading.Event().wait()"
     worker = ProcessWorker(ProcessOptions(command=(sys.executable, "-c", wait)))
     with pytest.raises(WorkerDied, match="not ready in time"):

@@ -1,0 +1,76 @@
+"""Bodies → requests: in the event loop where that is quick, else by the scribe."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import NamedTuple, cast
+
+from starlette.types import Receive, Scope
+
+from app.edge import RECORD
+from app.record import Record
+from app.routes.body import Body
+from app.routes.departure import unless_gone
+from app.scribe.desk import LARGE_BYTES, Desk
+from app.settings import Settings
+from app.wire import (
+    DecodeLimits,
+    Decoder,
+    Exchange,
+    Form,
+    PlanRequest,
+    Request,
+    decode_plan,
+)
+
+
+class Sender(NamedTuple):
+    """Who sent a body: the request's scope, its `receive`, its deadline, and whose turn it uses."""
+
+    scope: Scope
+    receive: Receive
+    deadline: float | None
+    client: str
+
+
+class Reader:
+    """Reads bodies; one for each application.
+
+    Args:
+        desk: reads large JSON; None where the event loop has to.
+    """
+
+    def __init__(self, settings: Settings, desk: Desk | None) -> None:
+        self._limits = decode_limits(settings)
+        self._decoder = Decoder(self._limits)
+        self._desk = desk
+
+    async def request(
+        self, body: Body, exchange: Exchange, sender: Sender
+    ) -> tuple[Request, Form | None]:
+        """Read a body of `forward` or `backward`, see `Decoder.decode` and `Desk.read`."""
+        desk = self._desk_for(body, exchange)
+        if desk is None:
+            return self._decoder.decode(body, exchange)
+        return cast(Request, await self._read(desk, body, sender)), None
+
+    async def plan_request(self, body: Body, exchange: Exchange, sender: Sender) -> PlanRequest:
+        """Read a body of `plan`, see `decode_plan` and `Desk.read`."""
+        desk = self._desk_for(body, exchange)
+        if desk is None:
+            return decode_plan(body, exchange, self._limits)
+        return cast(PlanRequest, await self._read(desk, body, sender))
+
+    def _desk_for(self, body: Body, exchange: Exchange) -> Desk | None:
+        large = exchange.request == "json" and len(body) >= LARGE_BYTES
+        return self._desk if large else None
+
+    def _read(self, desk: Desk, body: Body, sender: Sender) -> Awaitable[Request | PlanRequest]:
+        record: Record = sender.scope[RECORD]
+        work = desk.read(body, record.action, sender.client, sender.deadline)
+        return unless_gone(work, sender.scope, sender.receive)
+
+
+def decode_limits(settings: Settings) -> DecodeLimits:
+    """What a body may ask of its decoder."""
+    return DecodeLimits(max_rank=settings.max_tensor_rank, max_elements=settings.max_json_numbers)

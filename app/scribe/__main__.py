@@ -1,0 +1,19 @@
+"""The scribe: ``python -m app.scribe CONTROL ARENA``, two file descriptors that it inherits."""
+
+from __future__ import annotations
+
+import sys
+
+from app.scribe.letters import answer
+from app.workers.arena import Mapping
+from app.workers.process_main import attend
+
+
+def main(control: str, arena: str) -> None:
+    """Read and write until the server is gone."""
+    mapping = Mapping(int(arena))
+    attend(int(control), lambda message: answer(message, mapping))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,278 @@
+"""Large JSON on its way to the scribe and back.
+
+1. Callers take turns, so that who sends much waits for itself.
+2. What waits is bounded in bytes. Only bodies are refused; an answer that is to be written has its permit.
+3. A letter that nobody waits for any more is dropped, and if it is being worked on, the scribe is ended
+   unless it is done at once.
+4. A scribe that dies loses nothing: its letter is given to the next, unless one after another died of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from numpy.typing import NDArray
+
+from app.admission import DrainRate
+from app.errors import (
+    DeadlineExceeded,
+    QueueFull,
+    ShuttingDown,
+    WorkerCrashed,
+    WorkersUnavailable,
+)
+from app.scribe.letters import Letter, Reading, Writing, reading_room, writing_room
+from app.scribe.process import Scribe, ScribeOptions, Written
+from app.wire import DecodeLimits, Exchange, PlanRequest, Request
+from app.workers.channel import Message
+from app.workers.pool import Pool
+from app.workers.task import BLAME, FATAL_BLAME, STOP_GRACE_S, SUSPENDED, WATCH_S, WorkerDied
+
+LARGE_BYTES = 64 << 10
+"""A body of so many takes the event loop some milliseconds to read."""
+
+LARGE_NUMBERS = 1 << 15
+"""So many numbers take it some milliseconds to write."""
+
+IDLE_S = 30.0
+"""How long the scribe is kept without work; a new one takes a third of a second to start."""
+
+RETRY_S = 5.0
+"""When to try again after no scribe could be started."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeskLimits:
+    """The settings of a desk.
+
+    Attributes:
+        decode: for the bodies that are read.
+        body_bytes: of the largest body. waiting_bytes: of all bodies that wait; one always may.
+        work_s: seconds after which the scribe counts as stuck.
+    """
+
+    decode: DecodeLimits
+    body_bytes: int
+    waiting_bytes: int
+    work_s: float
+
+
+@dataclass(eq=False, slots=True)
+class _Order:
+    """A letter between its arrival and its answer."""
+
+    letter: Letter
+    client: str
+    future: asyncio.Future[Written]
+    blame: float = 0.0
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            # The frames of a traceback hold the letter, and so would keep its bytes in a circle.
+            self.future.set_exception(error.with_traceback(None))
+
+
+class Desk:
+    """Takes letters and gives back what became of them; one for each server.
+
+    Args:
+        on_death: told why a scribe died.
+        make: makes a scribe; by default what the limits need.
+    """
+
+    def __init__(
+        self,
+        limits: DeskLimits,
+        on_death: Callable[[str], None],
+        make: Callable[[], Scribe] | None = None,
+    ) -> None:
+        self._limits = limits
+        self._waiting: OrderedDict[str, deque[_Order]] = OrderedDict()
+        self._arrived = asyncio.Event()
+        self._bytes = 0
+        self._rate = DrainRate()
+        self._pool = Pool(1, make or scribe_maker(limits), self._serve, on_death, self._give_up)
+        self._closed = False
+
+    async def start(self) -> None:
+        """Be ready to start a scribe."""
+        await self._pool.start()
+
+    async def close(self) -> None:
+        """End the scribe; what waits is refused."""
+        self._closed = True
+        await self._pool.close()
+        self._fail_all(ShuttingDown)
+
+    async def read(
+        self,
+        body: bytes | bytearray | memoryview,
+        action: str,
+        client: str,
+        deadline: float | None,
+    ) -> Request | PlanRequest:
+        """Read a body; cancelling this withdraws it.
+
+        Raises:
+            ServiceError, engine.EngineError: what `decode` and `decode_plan` raise.
+            QueueFull, ShuttingDown, WorkersUnavailable: it was not accepted.
+            DeadlineExceeded, WorkerCrashed, ComputeFailed: what became of it.
+        """
+        size = len(body)
+        if self._bytes and self._bytes + size > self._limits.waiting_bytes:
+            raise self._refusal()
+        self._rate.advance(time.monotonic(), busy=self._bytes > 0)
+        self._bytes += size
+        try:
+            letter = Reading(body, action == "plan", self._limits.decode)
+            return cast(Request | PlanRequest, await self._done(letter, client, deadline))
+        finally:
+            self._rate.advance(time.monotonic(), busy=True)
+            self._rate.drained(size)
+            self._bytes -= size
+
+    async def write(
+        self,
+        tensors: Mapping[str, NDArray[Any]],
+        info: dict[str, Any],
+        exchange: Exchange,
+        client: str,
+        deadline: float | None,
+    ) -> memoryview:
+        """Write an answer, as `encode` does; cancelling this withdraws it.
+
+        Raises:
+            ShuttingDown, WorkersUnavailable, DeadlineExceeded, WorkerCrashed, ComputeFailed.
+        """
+        letter = Writing(dict(tensors), info, exchange)
+        return cast(memoryview, await self._done(letter, client, deadline))
+
+    async def _done(self, letter: Letter, client: str, deadline: float | None) -> Written:
+        if self._closed:
+            raise ShuttingDown
+        if self._pool.hopeless:
+            raise WorkersUnavailable(retry_after=RETRY_S)
+        order = _Order(letter, client, asyncio.get_running_loop().create_future())
+        self._put(order)
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await order.future
+        except TimeoutError:
+            raise DeadlineExceeded from None
+        finally:
+            self._withdraw(order)
+            del order  # its error holds this frame, and would hold the letter in a circle
+
+    async def _serve(self, scribe: Scribe, achieved: Callable[[], None]) -> None:
+        """Give a scribe one letter after the other, until it dies; raises WorkerDied."""
+        while True:
+            order = await self._next(scribe)
+            try:
+                await self._work_on(order, scribe)
+            except asyncio.CancelledError:
+                order.fail(ShuttingDown())
+                raise
+            del order  # nothing large is held while there is nothing to do
+            achieved()
+
+    async def _work_on(self, order: _Order, scribe: Scribe) -> None:
+        try:
+            reply = await scribe.begin(order.letter)
+        except (WorkerDied, OSError):
+            self._again(order)  # it was no part of it
+            raise
+        try:
+            await self._watch(order, scribe, reply)
+            written = await scribe.finish(order.letter, await reply)
+        except WorkerDied as death:
+            order.blame += BLAME.get(death.reason, 1.0)
+            if order.blame >= FATAL_BLAME:
+                order.fail(WorkerCrashed())
+            self._again(order)
+            raise
+        except Exception as error:  # noqa: BLE001 - it is the answer
+            order.fail(error)
+            return
+        if not order.future.done():
+            order.future.set_result(written)
+
+    async def _watch(self, order: _Order, scribe: Scribe, reply: asyncio.Future[Message]) -> None:
+        """Wait for a reply, and end a scribe that cannot or should not go on."""
+        stuck = time.monotonic() + self._limits.work_s
+        while not reply.done():
+            if order.future.done():
+                await asyncio.wait([reply], timeout=STOP_GRACE_S)
+                if not reply.done():
+                    scribe.kill("cancelled")
+                return
+            if time.monotonic() > stuck:
+                scribe.kill("stuck")
+                return
+            if scribe.suspended():
+                scribe.kill(SUSPENDED)
+                return
+            waits: list[asyncio.Future[Any]] = [reply, order.future]
+            await asyncio.wait(waits, timeout=WATCH_S, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _next(self, scribe: Scribe) -> _Order:
+        """The next letter; a scribe that waits for long is sent away."""
+        while not self._waiting:
+            self._arrived.clear()
+            try:
+                async with asyncio.timeout(IDLE_S if scribe.there else None):
+                    await self._arrived.wait()
+            except TimeoutError:
+                await scribe.leave()
+        client, orders = self._waiting.popitem(last=False)
+        order = orders.popleft()
+        if orders:
+            self._waiting[client] = orders
+        return order
+
+    def _put(self, order: _Order) -> None:
+        self._waiting.setdefault(order.client, deque()).append(order)
+        self._arrived.set()
+
+    def _again(self, order: _Order) -> None:
+        """Put an order that is still waited for back into its place, which was the first."""
+        if not order.future.done():
+            self._waiting.setdefault(order.client, deque()).appendleft(order)
+            self._waiting.move_to_end(order.client, last=False)
+
+    def _withdraw(self, order: _Order) -> None:
+        """It is not waited for; take it out if it still waits."""
+        orders = self._waiting.get(order.client)
+        if orders is not None and order in orders:
+            orders.remove(order)
+            if not orders:
+                del self._waiting[order.client]
+
+    def _give_up(self) -> None:
+        """No scribe can be had, nor soon."""
+        self._fail_all(lambda: WorkersUnavailable(retry_after=RETRY_S))
+
+    def _fail_all(self, error: Callable[[], Exception]) -> None:
+        for orders in self._waiting.values():
+            for order in orders:
+                order.fail(error())
+        self._waiting.clear()
+
+    def _refusal(self) -> QueueFull:
+        waiting, most = self._bytes, self._limits.waiting_bytes
+        self._rate.advance(time.monotonic(), busy=True)
+        return QueueFull(
+            f"JSON bodies with {waiting} bytes wait to be read; at most {most} may.",
+            retry_after=self._rate.time_for(0, waiting),
+        )
+
+
+def scribe_maker(limits: DeskLimits) -> Callable[[], Scribe]:
+    """What makes scribes with room for every letter that the limits let in."""
+    decode = limits.decode
+    room = max(reading_room(limits.body_bytes), writing_room(decode.max_elements, decode.max_rank))
+    return lambda: Scribe(ScribeOptions(arena_bytes=room))

@@ -1,0 +1,192 @@
+"""The server's side of a process that it started: its life, and the messages to it and from it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from app.workers.channel import MAX_MESSAGE_BYTES, Message, Unpacker, pack
+from app.workers.task import CRASHED, KILLED, SUSPENDED, WATCH_S, WorkerDied
+from app.workers.turns import come_first, come_last
+
+START_TIMEOUT_S = 60.0
+"""A process that is not ready by then is given up."""
+
+LEAVE_TIMEOUT_S = 1.0
+"""How long a process that was told to leave may take."""
+
+_BLAS_THREADS = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+class Child:
+    """A process that answers one message after the other.
+
+    Args:
+        command: the program and its first arguments; it is also told the descriptors of its end of
+            the control socket and of `fds`, which it inherits, and `arguments`.
+        urgent: whether its work is to be done soon; else it yields to others.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        fds: Sequence[int],
+        arguments: Sequence[object] = (),
+        *,
+        urgent: bool = False,
+    ) -> None:
+        self._command = command
+        self._fds = fds
+        self._arguments = arguments
+        self._urgent = urgent
+        self._control: socket.socket | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._unpacker = Unpacker()
+        self._waiting: asyncio.Future[Any] | None = None
+        self._reason = CRASHED
+        self._burial: asyncio.Task[None] | None = None
+        self.dead = False
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Start the process and wait until it is ready; raises WorkerDied."""
+        loop = asyncio.get_running_loop()
+        self._control, theirs = socket.socketpair()
+        self._control.setblocking(False)
+        fds = [theirs.fileno(), *self._fds]
+        with theirs:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                *map(str, [*fds, *self._arguments]),
+                pass_fds=fds,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                env=_environment(),
+            )
+        if self._urgent:
+            come_first(self.pid)
+        else:
+            come_last(self.pid)
+        ready = self._waiting = loop.create_future()
+        loop.add_reader(self._control, self._read)
+        give_up = loop.time() + START_TIMEOUT_S
+        while not ready.done():
+            if self.suspended():
+                self.kill(SUSPENDED)
+            elif loop.time() > give_up:
+                raise WorkerDied("stuck", "not ready in time")
+            await asyncio.wait([ready], timeout=min(WATCH_S, START_TIMEOUT_S))
+        await ready
+
+    def ask(self, message: Message) -> asyncio.Future[Message]:
+        """Send a message; the future gets the reply, or fails with WorkerDied, as this does."""
+        if self.dead:
+            raise WorkerDied(self._reason)
+        assert self._control is not None
+        reply: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        data = pack(message)
+        try:
+            sent = self._control.send(data)
+        except OSError as error:
+            raise WorkerDied(self._reason, str(error)) from error
+        if sent != len(data):
+            raise WorkerDied("stuck", "it does not read what it is sent")
+        self._waiting = reply
+        return reply
+
+    def guard(self, future: asyncio.Future[None]) -> None:
+        """Fail `future` when the process ends."""
+        self._waiting = future
+        if self.dead:
+            future.set_exception(WorkerDied(self._reason))
+
+    def suspended(self) -> bool:
+        """Whether the process was stopped, as by SIGSTOP; it is left as it is."""
+        if not hasattr(os, "waitid"):
+            return False
+        try:
+            state = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return False
+        return state is not None
+
+    def kill(self, reason: str) -> None:
+        """End the process at once."""
+        self._reason = reason
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def close(self) -> None:
+        """Let the process leave, or end it; give back its socket and its entry."""
+        if self._control is not None:
+            asyncio.get_running_loop().remove_reader(self._control)
+            self._control.close()
+        if self._burial is not None:
+            self._burial.cancel()
+        self._waiting = None
+        if self._process is not None:
+            try:
+                await asyncio.wait_for(self._process.wait(), LEAVE_TIMEOUT_S)
+            except TimeoutError:
+                self.kill(self._reason)
+                await self._process.wait()
+
+    def _read(self) -> None:
+        """Take what the process sent; the end of the stream is the end of the process."""
+        assert self._control is not None
+        try:
+            data = self._control.recv(MAX_MESSAGE_BYTES)
+        except OSError:
+            data = b""
+        for message in self._unpacker.feed(data):
+            self._settle(message)
+        if not data:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._control)
+            self.dead = True
+            self._burial = loop.create_task(self._bury())
+
+    async def _bury(self) -> None:
+        """Learn what the process died of, and tell whoever waits."""
+        assert self._process is not None
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), LEAVE_TIMEOUT_S)
+        if self._reason == CRASHED and self._process.returncode == -signal.SIGKILL:
+            self._reason = KILLED
+        self._settle(WorkerDied(self._reason))
+
+    def _settle(self, outcome: Message | WorkerDied) -> None:
+        if self._waiting is None or self._waiting.done():
+            return
+        if isinstance(outcome, WorkerDied):
+            self._waiting.set_exception(outcome)
+        else:
+            self._waiting.set_result(outcome)
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with the same packages in reach and one thread for BLAS, before NumPy is imported."""
+    root = str(Path(__file__).resolve().parents[2])
+    path = os.environ.get("PYTHONPATH")
+    return {
+        **os.environ,
+        **dict.fromkeys(_BLAS_THREADS, "1"),
+        "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else root,
+    }

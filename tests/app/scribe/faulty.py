@@ -1,0 +1,41 @@
+"""A scribe that misbehaves on request: the body that it is to read says how."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from app.scribe.letters import answer
+from app.workers.arena import ALIGNMENT, Mapping
+from app.workers.channel import Message
+from app.workers.process_main import attend
+
+GATE = "CONVOKE_TEST_GATE"
+"""Environment variable with the path of a named pipe."""
+
+DIE, FAIL, FOR_EVER, AT_GATE = b'"die"', b'"fail"', b'"for ever"', b'{"at gate":0}'
+"""Crash; raise; never end; wait for the gate."""
+
+
+def misbehaving(message: Message, arena: Mapping) -> Message:
+    """`answer`, after what the body asks for."""
+    arena.remap(message["size"])
+    body = bytes(arena._memory[ALIGNMENT : ALIGNMENT + message.get("text", 0)])  # type: ignore[index]
+    if body == DIE:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if body == FAIL:
+        return {"failed": "as asked"}
+    if body == FOR_EVER:
+        threading.Event().wait()
+    if body == AT_GATE:
+        # Reading ends when the test, which opened the pipe to learn that we are here, closes it.
+        Path(os.environ[GATE]).read_bytes()
+    return answer(message, arena)
+
+
+if __name__ == "__main__":
+    mapping = Mapping(int(sys.argv[2]))
+    attend(int(sys.argv[1]), lambda message: misbehaving(message, mapping))
