@@ -19,10 +19,12 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from app.addresses import Addresses
 from app.edge import ARRIVED, CONNECTION, FIRST_BYTES, GONE, LINGER_S, REST, new_request_id
 from app.errors import (
     HeadersTooLarge,
     MalformedRequest,
+    RateLimited,
     RequestTimeout,
     ServiceError,
     TooManyConnections,
@@ -40,6 +42,9 @@ _numbers = itertools.count(1)
 LEAVING_CONNECTIONS = 64
 """Connections beyond the limit that are held for the moment in which their refusal is read."""
 
+LEAVING_OF_AN_ADDRESS = 8
+"""The same of one address, beyond its own limit."""
+
 
 class Connection(HttpToolsProtocol):
     """One connection; `bounded` makes the class for given settings."""
@@ -47,6 +52,7 @@ class Connection(HttpToolsProtocol):
     settings: Settings
     telemetry: Telemetry
     gate: Gate
+    addresses: Addresses
 
     def __init__(
         self,
@@ -80,8 +86,13 @@ class Connection(HttpToolsProtocol):
         self.flow = Flow(transport, self.pipeline, self._held)
         self._gone: asyncio.Future[None] = self.loop.create_future()
         self._expect("headers")
+        self.addresses.enter(self._address)
         if len(self.connections) > self.settings.max_connections:
             self._refuse(TooManyConnections(retry_after=1.0))
+        elif self.addresses.beyond(self._address) > 0:
+            most = self.settings.max_address_connections
+            detail = f"This address holds as many connections as one may, max_address_connections, {most}."
+            self._refuse(RateLimited(detail, retry_after=1.0))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell those who work for the client."""
@@ -89,6 +100,7 @@ class Connection(HttpToolsProtocol):
         if self._current is not None:
             self._current.disconnected = True  # where others wait, uvicorn tells the last of them
         self.gate.left(self._number, self._address)
+        self.addresses.leave(self._address)
         if self._leaving is not None:
             self._leaving.cancel()
         self._unset_keepalive_if_required()  # else the timer would hold us for as long as it runs
@@ -313,7 +325,11 @@ class Connection(HttpToolsProtocol):
             self.cycle.message_event.set()
             if self._incoming is not None:
                 self._incoming.give_up()
-        if len(self.connections) > self.settings.max_connections + LEAVING_CONNECTIONS:
+        beyond = len(self.connections) - self.settings.max_connections
+        if (
+            beyond > LEAVING_CONNECTIONS
+            or self.addresses.beyond(self._address) > LEAVING_OF_AN_ADDRESS
+        ):
             self.transport.close()
             return
         self.flow.resume_reading()
@@ -327,5 +343,10 @@ class Connection(HttpToolsProtocol):
 
 def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connection]:
     """The connection class of a server."""
-    ours = {"settings": settings, "telemetry": telemetry, "gate": gate}
+    ours = {
+        "settings": settings,
+        "telemetry": telemetry,
+        "gate": gate,
+        "addresses": Addresses(settings.max_address_connections),
+    }
     return type("BoundedConnection", (Connection,), ours)

@@ -275,7 +275,8 @@ KINDS: Final = (
         429,
         "rate-limited",
         "Too many requests",
-        "You send more than your share. Wait for the seconds in the Retry-After header.",
+        "You send more than your share, or your address holds more connections than one may "
+        "(max_address_connections of GET /v1/limits). Wait for the seconds in the Retry-After header.",
     ),
     Kind(
         service.QueueFull,

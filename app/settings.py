@@ -134,6 +134,12 @@ class Settings:
         low=1,
         limit=True,
     )
+    max_address_connections: int = _row(
+        0,
+        "Connections of one address (of IPv6: one /64) held at once; 0: no limit, as behind a proxy, "
+        "where all callers have its address.",
+        limit=True,
+    )
     max_tensor_rank: int = _row(8, "Most axes of a tensor.", low=1, high=32, limit=True)
     max_output_bytes: int = _row(
         512 * MiB, "Largest output of one request, from its plan.", unit="bytes", limit=True

@@ -116,14 +116,19 @@ def request(
 
 
 @asynccontextmanager
-async def wire(port: int, receive_buffer: int | None = None) -> AsyncIterator[Wire]:
+async def wire(
+    port: int, address: str | None = None, *, receive_buffer: int | None = None
+) -> AsyncIterator[Wire]:
     """A connection to a service on this machine.
 
     Args:
+        address: that it comes from, where it matters.
         receive_buffer: bytes that are received ahead, where it shall be few.
     """
     limit = LINE_BYTES if receive_buffer is None else receive_buffer
-    reader, writer = await asyncio.open_connection(HOST, port, limit=limit)
+    reader, writer = await asyncio.open_connection(
+        HOST, port, limit=limit, local_addr=(address, 0) if address else None
+    )
     made = Wire(reader, writer)
     try:
         yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -221,6 +222,29 @@ def test_headers_connections_and_callers() -> None:
         asyncio.run(scenario(service.port))
 
 
+def test_one_address_leaves_connections_to_others() -> None:
+    async def scenario(port: int) -> None:
+        async with wire(port) as one, wire(port), wire(port) as third:
+            assert (await one.ask("/livez", method="GET")).status == 200
+            refused = await third.ask("/livez", method="GET")
+            assert (refused.status, refused.slug) == (429, "rate-limited")
+            assert int(refused.headers["retry-after"]) >= 1
+            assert "max_address_connections" in refused.problem["detail"]
+            async with contextlib.AsyncExitStack() as crowd:
+                before = service.held().files
+                wires = [await crowd.enter_async_context(wire(port)) for _ in range(60)]
+                async with wire(port, "127.0.0.2") as other:
+                    assert (await other.ask("/livez", method="GET")).status == 200
+                # Few of them are held for the moment in which they read why.
+                assert service.held().files < before + 20
+                assert (await wires[-1].reply()).status == 429
+        async with wire(port) as again:
+            assert (await again.ask("/livez", method="GET")).status == 200
+
+    with running("--workers", "0", max_address_connections="2") as service:
+        asyncio.run(scenario(service.port))
+
+
 async def _said(connection: Wire, data: bytes) -> Reply:
     await connection.say(data)
     return await connection.reply()
@@ -283,6 +307,7 @@ ELSEWHERE = {
 HERE = {
     *(edge.name for edge in EDGES),
     "max_workspace_bytes", "max_steps", "max_header_bytes", "max_connections",
+    "max_address_connections",
     "max_caller_rate", "max_caller_burst", "max_caller_requests",
 }  # fmt: skip
 
