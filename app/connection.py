@@ -29,7 +29,7 @@ from app.errors import (
     ServiceError,
     TooManyConnections,
 )
-from app.framing import check_framing, feed, is_upgrade
+from app.framing import check_framing, check_host, feed, is_upgrade
 from app.gate import HEAD_BYTES, Gate, Refusal
 from app.incoming import SINK_BYTES, Incoming
 from app.problems import problem
@@ -161,6 +161,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The body follows."""
         self._silent = 0
+        check_host(self.parser.get_http_version(), self.headers)
         check_framing(self.headers)
         self.declining = is_upgrade(self.parser)
         if self.declining:

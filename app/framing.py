@@ -7,6 +7,7 @@ every party does, and whatever a client wishes beyond that is declined or refuse
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -19,10 +20,14 @@ Headers = Sequence[tuple[bytes, bytes]]
 _HOP_BY_HOP = (b"upgrade", b"http2-settings")
 """What a wish for another protocol consists of, beside `Connection`, which names it."""
 
+_HOST = re.compile(
+    rb"(?:\[[0-9A-Za-z:.%_~-]+\]|(?:[0-9A-Za-z._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?"
+)
+"""A name or an address and a port, all of which may be empty (RFC 3986, section 3.2.2)."""
 
 PIECE_BYTES = 2 << 10
 """So much is parsed at most before it is seen whether a request waits for the one before it. A request
-may be 18 bytes, and takes some kilobytes once it is parsed."""
+may be 25 bytes, and takes some kilobytes once it is parsed."""
 
 
 class Owner(Protocol):
@@ -78,6 +83,21 @@ def feed(owner: Owner, data: bytes) -> memoryview:
 def is_upgrade(parser: Any) -> bool:
     """Whether the parser will take what follows the head that it has read for another protocol's."""
     return bool(parser.should_upgrade()) and parser.get_method() != b"CONNECT"
+
+
+def check_host(version: str, headers: Headers) -> None:
+    """See that there is one host, which every party takes for the same (RFC 9112, section 3.2).
+
+    Raises:
+        MalformedRequest: there is none in HTTP/1.1, there are several, or it is no host.
+    """
+    hosts = [value for name, value in headers if name == b"host"]
+    if len(hosts) > 1:
+        raise MalformedRequest("There are several Host headers.")
+    if not hosts and version == "1.1":
+        raise MalformedRequest("There is no Host header.")
+    if hosts and _HOST.fullmatch(hosts[0]) is None:
+        raise MalformedRequest("The Host header is not a host, with or without a port.")
 
 
 def check_framing(headers: Headers) -> None:

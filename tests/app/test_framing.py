@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import pytest
 
 from app.errors import MalformedRequest
-from app.framing import check_framing, without_upgrade
+from app.framing import check_framing, check_host, without_upgrade
 
 CODINGS = [
     ((), True),
@@ -27,6 +27,37 @@ def test_only_chunks_are_read(codings: tuple[bytes, ...], framed: bool) -> None:
     headers = [(b"host", b"x"), *((b"transfer-encoding", coding) for coding in codings)]
     with nullcontext() if framed else pytest.raises(MalformedRequest):
         check_framing(headers)
+
+
+HOSTS = [
+    ((b"convoke.example",), True),
+    ((b"convoke.example:8000",), True),
+    ((b"127.0.0.1:8000",), True),
+    ((b"[::1]:8000",), True),
+    ((b"[fe80::1%25eth0]",), True),
+    ((b"caf%C3%A9",), True),
+    ((b"",), True),
+    ((), False),
+    ((b"x", b"x"), False),
+    ((b"x", b"y"), False),
+    ((b"x, y",), False),
+    ((b"x/y",), False),
+    ((b"user@x",), False),
+    ((b"x:80:80",), False),
+    ((b"x:http",), False),
+    ((b"[::1",), False),
+    ((b"%zz",), False),
+    (("é".encode(),), False),
+]
+
+
+@pytest.mark.parametrize(("hosts", "right"), HOSTS)
+def test_there_is_one_host(hosts: tuple[bytes, ...], right: bool) -> None:
+    headers = [(b"accept", b"*/*"), *((b"host", host) for host in hosts)]
+    with nullcontext() if right else pytest.raises(MalformedRequest):
+        check_host("1.1", headers)
+    with nullcontext() if right or not hosts else pytest.raises(MalformedRequest):
+        check_host("1.0", headers)
 
 
 def test_a_head_without_its_wish_is_otherwise_as_it_was() -> None:

@@ -462,11 +462,14 @@ def test_a_full_queue_says_when_to_come_back(keyed: httpx.Client) -> None:
     [
         (b"nonsense\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 5000 + b"\r\n\r\n", 431),
-        (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 3000, 431),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 3000, 431),
         (b"GET /" + b"y" * 300_000, 431),
-        (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
+        (
+            b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            400,
+        ),
         (b"GET / HTTP/1.1\r\nHost: x\r\n", 408),
     ],
 )
@@ -678,7 +681,7 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
     with serving(COMMAND, "--workers", "1", log=tmp_path / "log") as running:
         workers = children(running.process.pid)
         with Raw(running.url) as raw:
-            raw.send(b"POST /v1/conv/forward HTTP/1.1\r\nContent-Length: 9\r\n")
+            raw.send(b"POST /v1/conv/forward HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n")
             raw.send(b"Content-Type: application/msgpack\r\n\r\n")
             until(lambda: metric_at(running.url, "convoke_requests_in_flight") == 1)
             running.process.send_signal(signal.SIGTERM)
