@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.errors import MalformedBody
 from app.wire.limits import DecodeLimits
 from app.wire.plain import kind
-from engine.errors import Loc
+from engine.errors import InvalidValue, Loc, fail
 
 Array = NDArray[Any]
 
@@ -67,13 +67,15 @@ def read_shape(value: object, loc: Loc, limits: DecodeLimits) -> tuple[int, ...]
     """Check a shape, in Python's integers.
 
     Raises:
-        MalformedBody: it is not a list of integers, has too many axes, or an axis is out of range.
+        MalformedBody: it is not a list of integers, or an axis is out of range.
+        InvalidValue: it has more axes than a tensor may have, which contradicts nothing in the body.
     """
     if not isinstance(value, list):
         raise MalformedBody.at(loc, "a shape is a list", "a list of integers", kind(value))
     if len(value) > limits.max_rank:
         expected = f"at most {limits.max_rank} axes"
-        raise MalformedBody.at(loc, "the shape has too many axes", expected, f"{len(value)} axes")
+        got = f"{len(value)} axes"
+        raise fail(InvalidValue, loc, "the shape has too many axes", expected, got)
     for axis, length in enumerate(value):
         if type(length) is not int:
             expected, msg = "an integer", "the length of an axis is an integer"

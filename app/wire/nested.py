@@ -18,7 +18,7 @@ from app.errors import MalformedBody
 from app.wire.elements import Array, read_only
 from app.wire.limits import DecodeLimits
 from app.wire.plain import kind
-from engine.errors import Loc
+from engine.errors import InvalidValue, Loc, fail
 
 INFINITIES: Final = ("Infinity", "-Infinity")
 NOT_FINITE: Final = frozenset({"NaN", *INFINITIES})
@@ -32,8 +32,9 @@ def to_array(data: list[Any], dtype: np.dtype[Any], loc: Loc, limits: DecodeLimi
     """Turn nested lists into a read-only array in native byte order, shaped as they nest.
 
     Raises:
-        MalformedBody: ragged or too deep lists, or a number that `dtype` cannot hold, each with the
-            path of the first one.
+        MalformedBody: ragged lists, or a number that `dtype` cannot hold, each with the path of the
+            first one.
+        InvalidValue: lists that nest more deeply than a tensor has axes.
     """
     flat, shape = _flatten(data, loc, limits)
     dtype = dtype.newbyteorder("=")
@@ -49,7 +50,7 @@ def _flatten(data: list[Any], loc: Loc, limits: DecodeLimits) -> tuple[list[Any]
         length = _common_length(_Place(level, shape, loc), types)
         if len(shape) == limits.max_rank:
             expected = f"at most {limits.max_rank} levels"
-            raise MalformedBody.at(loc, "the lists nest too deeply", expected)
+            raise fail(InvalidValue, loc, "the lists nest too deeply", expected)
         shape = (*shape, length)
         level = list(chain.from_iterable(level))
     return level, shape

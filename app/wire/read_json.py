@@ -18,7 +18,7 @@ from app.wire.elements import Array, from_bytes, read_dtype, read_fields, read_s
 from app.wire.limits import DecodeLimits
 from app.wire.nested import to_array
 from app.wire.plain import kind, too_deep, too_many_values
-from engine.errors import Loc
+from engine.errors import InvalidValue, Loc
 
 FIELDS: Final = ("dtype", "shape", "data")
 
@@ -54,6 +54,7 @@ def tensor(value: object, name: str, limits: DecodeLimits) -> Array:
 
     Raises:
         MalformedBody: it is not a tensor, or its parts contradict each other.
+        InvalidValue: it has more axes than a tensor may have.
     """
     loc = (name,)
     if isinstance(value, list):
@@ -68,7 +69,7 @@ def tensor(value: object, name: str, limits: DecodeLimits) -> Array:
     if isinstance(data, str):
         return from_bytes(_base64(data, dtype, shape, loc), dtype, shape, loc)
     if isinstance(data, list):
-        return _fitted(to_array(data, dtype, (*loc, "data"), limits), shape, loc)
+        return _fitted(_listed(data, dtype, (*loc, "data"), limits), shape, loc)
     expected = "a list of numbers, or text in base64"
     raise MalformedBody.at((*loc, "data"), "this is no data of a tensor", expected, kind(data))
 
@@ -98,6 +99,15 @@ def _base64(data: str, dtype: np.dtype[Any], shape: tuple[int, ...], loc: Loc) -
     except ValueError:
         expected = "the standard alphabet of RFC 4648, padded, without spaces"
         raise MalformedBody.at(loc, "the data is not base64", expected) from None
+
+
+def _listed(data: list[Any], dtype: np.dtype[Any], loc: Loc, limits: DecodeLimits) -> Array:
+    """Read a list beside a shape, which it contradicts if it nests more deeply than any shape has axes."""
+    try:
+        return to_array(data, dtype, loc, limits)
+    except InvalidValue as error:
+        (issue,) = error.issues
+        raise MalformedBody.at(loc, issue.msg, issue.expected) from None
 
 
 def _fitted(array: Array, shape: tuple[int, ...], loc: Loc) -> Array:

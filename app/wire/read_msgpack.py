@@ -76,6 +76,7 @@ def tensor(value: object, name: str, limits: DecodeLimits) -> Array:
 
     Raises:
         MalformedBody: it is not a tensor, or its parts contradict each other.
+        InvalidValue: it has more axes than a tensor may have.
     """
     loc = (name,)
     if not isinstance(value, dict):

@@ -78,7 +78,7 @@ def decode(body: Body, exchange: Exchange, limits: DecodeLimits) -> Request:
 
     Raises:
         MalformedBody: it is not valid, a tensor contradicts itself, or a limit is broken.
-        InvalidValue: `config` is not a map.
+        InvalidValue: `config` is not a map, or a tensor has too many axes.
     """
     given = _top(body, exchange, limits)
     config, wants = _config(given, limits), given.pop("wants", None)

@@ -91,7 +91,7 @@ EDGES = [
         media=AS_JSON,
     ),
     Edge("max_held_bytes", "60000", sized(60_000), sized(60_001), 503, "queue-full"),
-    Edge("max_tensor_rank", "4", ranked(4), ranked(5), 400, "malformed-body"),
+    Edge("max_tensor_rank", "4", ranked(4), ranked(5), 422, "invalid-value"),
     Edge(
         "max_output_bytes", "4000", padded(1000), padded(1001), 422, "limit-exceeded", CONV
     ),
