@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
@@ -17,6 +18,9 @@ leaves a worker that is no longer harmed time to be up within two seconds."""
 
 HOPELESS_FAILURES = 8
 """After so many failures in a row a worker is not expected back soon."""
+
+PROVEN_S = 10.0
+"""A worker that was up for so long has achieved something by that alone: deaths over months are no row."""
 
 FAILURES = {"deadline": 0.0, "cancelled": 0.0, KILLED: 0.5, SUSPENDED: 0.5}
 """How much a death counts as a failure of the worker, by its reason: 1 where the reason is not named
@@ -112,10 +116,13 @@ class Pool(Generic[W]):
             try:
                 await worker.start()
                 self._set_up(+1)
+                since = time.monotonic()
                 try:
                     await self._serve(worker, achieved)
                 finally:
                     self._set_up(-1)
+                    if time.monotonic() - since >= PROVEN_S:
+                        achieved()
             finally:
                 await worker.close()
         except WorkerDied as death:

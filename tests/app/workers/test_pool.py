@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from app.workers import pool
 from app.workers.inline import InlineWorker
 from app.workers.pool import HOPELESS_FAILURES, Pool
 from app.workers.task import Worker, WorkerDied
@@ -77,6 +78,19 @@ async def test_restarts_back_off_until_something_is_achieved(waits: list[float])
     await life.pool.close()
     assert life.pool.up == 0
     assert life.closed == 8
+
+
+@scenario
+async def test_deaths_after_long_lives_are_no_row(
+    waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "PROVEN_S", 0.0)
+    life = Life(*["crashed"] * (HOPELESS_FAILURES + 2))
+    await life.pool.start()
+    await life.forever.wait()
+    assert waits == [0.0] * (HOPELESS_FAILURES + 2)
+    assert life.hopeless == 0
+    await life.pool.close()
 
 
 @scenario
