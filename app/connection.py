@@ -20,7 +20,16 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from app.addresses import Addresses
-from app.edge import ARRIVED, CONNECTION, FIRST_BYTES, GONE, LINGER_S, REST, new_request_id
+from app.edge import (
+    ARRIVED,
+    CONNECTION,
+    FIRST_BYTES,
+    GONE,
+    LINGER_S,
+    REST,
+    SHARED_HEADERS,
+    new_request_id,
+)
 from app.errors import (
     HeadersTooLarge,
     MalformedRequest,
@@ -33,6 +42,7 @@ from app.framing import check_framing, check_host, feed, is_upgrade
 from app.gate import HEAD_BYTES, Gate, Refusal
 from app.incoming import SINK_BYTES, Incoming
 from app.problems import problem
+from app.record import Record
 from app.settings import Settings
 from app.telemetry import Telemetry
 from app.transport import Flow, as_http, unsent_bytes
@@ -304,7 +314,9 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer for a request that never comes to its end, and hang up."""
-        refusal = problem(error, new_request_id())
+        record = Record(new_request_id(), {}, self._arrived)
+        refusal = problem(error, record.request_id)
+        record.status = refusal.status
         self.telemetry.connection_refused(refusal.slug)
         coming, self._coming = self._coming, None
         self._held.clear()
@@ -316,7 +328,9 @@ class Connection(HttpToolsProtocol):
         if self._answering() and self.cycle.response_started:
             self.transport.close()
             return
-        self.transport.write(as_http(refusal))
+        headers = {name.decode(): value.decode() for name, value in SHARED_HEADERS}
+        headers |= {"X-Request-Id": record.request_id, "Server-Timing": record.server_timing()}
+        self.transport.write(as_http(refusal, headers))
         self._leave()
 
     def _leave(self) -> None:

@@ -175,7 +175,8 @@ class _Answer:
         """Send one message of the answer."""
         if message["type"] == "http.response.start":
             self._record.status = message["status"]
-            headers = [*message.get("headers", ()), *self._headers]
+            timing = (b"server-timing", self._record.server_timing().encode())
+            headers = [*message.get("headers", ()), timing, *self._headers]
             if self._lifecycle.draining and _CLOSE not in headers:
                 headers.append(_CLOSE)
             message["headers"] = headers

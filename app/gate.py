@@ -14,6 +14,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from time import monotonic
 from typing import NamedTuple
 
 from app import logs
@@ -23,6 +24,7 @@ from app.errors import QueueFull
 from app.lifecycle import Lifecycle
 from app.problems import problem
 from app.promises import Visitor
+from app.record import Record
 from app.telemetry import Telemetry
 
 KNOWN_HEADS = 256
@@ -81,6 +83,7 @@ class Gate:
             b"HTTP/1.1 503 Service Unavailable\r\n",
             b"content-type: %b\r\n" % refusal.headers["Content-Type"].encode(),
             *(b"%b: %b\r\n" % header for header in SHARED_HEADERS),
+            b"server-timing: %b\r\n" % _at_once().server_timing().encode(),
             b"content-length: %d\r\nretry-after: %d\r\nx-request-id: %b\r\n\r\n",
         )
         before, rest = refusal.body.split(b"%(detail)b")
@@ -166,6 +169,11 @@ class Gate:
             self._telemetry.turned_away(operation, action, count)
             fields = {"operation": operation, "action": action, "requests": count}
             logs.server.info("refused for want of room", extra={"fields": fields})
+
+
+def _at_once() -> Record:
+    """The story of a request that is turned away: no time for anything."""
+    return Record("", {}, monotonic(), status=503)
 
 
 def _parted(data: bytes) -> tuple[bytes, bytes, int]:

@@ -8,6 +8,9 @@ from time import monotonic
 STAGES = ("decode", "queue", "compute", "encode")
 """What a request goes through, in order."""
 
+REFUSED = 400
+"""The least status of an answer that is a refusal."""
+
 
 @dataclass(slots=True)
 class Record:
@@ -41,9 +44,12 @@ class Record:
     stages: dict[str, float] = field(default_factory=dict)
 
     def server_timing(self) -> str:
-        """The `Server-Timing` header: every stage in milliseconds."""
+        """The `Server-Timing` header: every stage in milliseconds, and for a refusal all of its time."""
         stages = self.stages
-        return ", ".join(f"{name};dur={stages.get(name, 0.0) * 1e3:.3f}" for name in STAGES)
+        times = ", ".join(f"{name};dur={stages.get(name, 0.0) * 1e3:.3f}" for name in STAGES)
+        if self.status < REFUSED:
+            return times
+        return f"{times}, total;dur={(monotonic() - self.started) * 1e3:.3f}"
 
     def fields(self) -> dict[str, object]:
         """What the log says of it."""

@@ -6,7 +6,7 @@ import asyncio
 import fcntl
 import sys
 import termios
-from collections.abc import Sized
+from collections.abc import Mapping, Sized
 
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -46,8 +46,10 @@ def unsent_bytes(transport: asyncio.Transport) -> int:
     return ours + int.from_bytes(queued, sys.byteorder)
 
 
-def as_http(refusal: Problem) -> bytes:
-    """The last answer of a connection."""
-    headers = {**refusal.headers, "Content-Length": len(refusal.body), "Connection": "close"}
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return STATUS_LINE[refusal.status] + lines.encode() + b"\r\n" + refusal.body
+def as_http(refusal: Problem, headers: Mapping[str, str]) -> bytes:
+    """The last answer of a connection, with more headers than the problem's own."""
+    fields = {**refusal.headers, **headers, "Content-Length": len(refusal.body)}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return (
+        STATUS_LINE[refusal.status] + lines.encode() + b"Connection: close\r\n\r\n" + refusal.body
+    )

@@ -112,7 +112,7 @@ class Compute:
                 job = await self._job(body, record, exchange, sender, visitor)
                 answer = await self._compute(job, record, sender)
             self._intake.hold(len(answer))
-            await _send(send, record, exchange.media_type, answer)
+            await _send(send, exchange.media_type, answer)
         finally:
             self._intake.release(record.bytes_in + len(answer))
 
@@ -275,11 +275,10 @@ def _info(call: engine.Call, answer: Answer) -> dict[str, Any]:
     return {**call.info(), "batch": {"requests": answer.requests, "rows": answer.rows}}
 
 
-async def _send(send: Send, record: Record, media_type: str, body: bytes | memoryview) -> None:
+async def _send(send: Send, media_type: str, body: bytes | memoryview) -> None:
     headers = [
         (b"content-type", media_type.encode()),
         (b"content-length", str(len(body)).encode()),
-        (b"server-timing", record.server_timing().encode()),
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})

@@ -42,7 +42,7 @@ HEADERS: Schema = {
     "X-Request-Id": {"schema": {"type": "string"}, "description": "The request's name."},
     "Server-Timing": {
         "schema": {"type": "string"},
-        "description": "Milliseconds in decode, queue, compute and encode.",
+        "description": "Milliseconds in decode, queue, compute and encode; of a refusal also in total.",
     },
 }
 

@@ -125,6 +125,15 @@ def test_a_client_that_leaves_within_an_answer_is_no_mistake_of_ours(
     assert wrapped.lifecycle.in_flight == 0
 
 
+@pytest.mark.parametrize("app", [fine, failing(QueueFull()), failing(ZeroDivisionError())])
+def test_every_answer_has_its_times_and_a_refusal_all_of_it(app: ASGIApp) -> None:
+    answer = Wrapped(app).ask()
+    times = dict(part.split(";dur=") for part in answer.headers["server-timing"].split(", "))
+    total = ["total"] if answer.status >= 400 else []
+    assert list(times) == ["decode", "queue", "compute", "encode", *total]
+    assert all(0 <= float(value) < 60_000 for value in times.values())
+
+
 def test_work_cut_short_by_the_end_is_answered() -> None:
     wrapped = Wrapped(failing(asyncio.CancelledError()))
     assert wrapped.ask().json["type"] == "/problems/shutting-down"

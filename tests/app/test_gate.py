@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -19,6 +20,7 @@ FULL = QueueFull("8 requests wait.", retry_after=3)
 KNOWN = Known("conv", "forward", 10, 99)
 FIELDS = ("Host: x", "Content-Type: application/msgpack", "Content-Length: 10")
 BODY = b"0123456789"
+TIMING = re.compile(r"(?:(?:decode|queue|compute|encode);dur=0\.000, ){4}total;dur=0\.\d{3}")
 
 
 class Room:
@@ -87,6 +89,7 @@ def answered(refusal: Refusal | None) -> tuple[bytes, dict[str, str], dict[str, 
 def test_a_known_head_is_answered_as_it_would_be_the_long_way(rig: Rig) -> None:
     rig.remember(head() + BODY)
     status, headers, body = answered(rig.refusal(head("X-Request-Id: it's-\"\\mine") + BODY))
+    assert TIMING.fullmatch(headers.pop("server-timing"))
     usual = problem(FULL, "it's-\"\\mine")
     assert status == b"HTTP/1.1 503 Service Unavailable"
     assert headers == {

@@ -481,8 +481,14 @@ def test_what_never_becomes_a_request_is_refused_as_a_problem(
             raw.send(said)
         head, _, body = raw.rest().partition(b"\r\n\r\n")
     assert status_of(head) == status
-    assert b"application/problem+json" in head
-    assert json.loads(body)["status"] == status
+    problem = json.loads(body)
+    assert problem["status"] == status
+    lines = (line.partition(": ") for line in head.decode().split("\r\n")[1:])
+    headers = {name.lower(): value for name, _, value in lines}
+    assert headers["content-type"] == "application/problem+json"
+    assert headers["x-request-id"] == problem["request_id"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert re.search(r"total;dur=[\d.]+$", headers["server-timing"])
 
 
 def test_a_body_that_dawdles_is_given_up(strict: Running) -> None:
