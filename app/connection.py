@@ -49,6 +49,9 @@ from app.transport import Flow, as_http, unsent_bytes
 
 _numbers = itertools.count(1)
 
+LAST_READ_S = 0.05
+"""How long it is waited, before a time counts as over, for what has come and was not read."""
+
 LEAVING_CONNECTIONS = 64
 """Connections beyond the limit that are held for the moment in which their refusal is read."""
 
@@ -88,6 +91,7 @@ class Connection(HttpToolsProtocol):
         self._first = b""  # what the request that is coming in began with
         self._turned_away = False  # it has its answer already
         self._idle_since = -math.inf  # when the last was answered that set no timer
+        self._looked = False  # nothing came while it was looked once more for a next request
         self._leaving: asyncio.TimerHandle | None = None  # set once a refusal has been sent
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -126,6 +130,7 @@ class Connection(HttpToolsProtocol):
                 self._turn_away(refusal)
                 return
             self._first = data[:HEAD_BYTES]
+        self._looked = False
         self._silent += len(data)
         self._unset_keepalive_if_required()
         try:
@@ -270,6 +275,12 @@ class Connection(HttpToolsProtocol):
             self.timeout_keep_alive_task = self.loop.call_later(
                 left, self.timeout_keep_alive_handler
             )
+        elif not self._looked:
+            # After a time in which we did not run, this comes before what lies in the socket.
+            self._looked = True
+            self.timeout_keep_alive_task = self.loop.call_later(
+                LAST_READ_S, self.timeout_keep_alive_handler
+            )
         else:
             super().timeout_keep_alive_handler()
 
@@ -277,8 +288,14 @@ class Connection(HttpToolsProtocol):
     def _address(self) -> str:
         return self.client[0] if self.client else ""
 
-    def expire(self, now: float) -> None:
-        """End the connection if the client has been too slow to send, or to take its answer."""
+    def expire(self, now: float, lost: float = 0.0) -> None:
+        """End the connection if the client has been too slow to send, or to take its answer.
+
+        Args:
+            lost: seconds in which we did not run; they do not count against the client.
+        """
+        self._arrived = min(self._arrived + lost, now)
+        self._taken = min(self._taken + lost, now)
         unsent = unsent_bytes(self.transport)
         if unsent == 0 or unsent != self._unsent:
             self._unsent, self._taken = unsent, now

@@ -19,7 +19,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from app import logs
-from app.connection import Connection, bounded
+from app.connection import LAST_READ_S, Connection, bounded
 from app.files import with_files
 from app.lifecycle import Lifecycle
 from app.main import create_app
@@ -29,6 +29,9 @@ from app.workers.turns import come_first
 
 SWEEP_S = 1.0
 """How often connections that wait too long are looked for."""
+
+SUSPENDED_S = 1.0
+"""A round that takes so much longer says that this process did not run: it was suspended."""
 
 GC_OBJECTS = 10_000
 """Objects that are made before Python looks for circles: few requests leave any, and those who are
@@ -133,12 +136,16 @@ class Server(uvicorn.Server):
         self._lifecycle.draining = self.should_exit = True
 
     async def _sweep(self) -> None:
+        before = monotonic()
         while True:
             await asyncio.sleep(SWEEP_S)
+            await asyncio.sleep(LAST_READ_S)
             now = monotonic()
+            lost = now - before - SWEEP_S - LAST_READ_S
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Connection):
-                    connection.expire(now)
+                    connection.expire(now, lost if lost > SUSPENDED_S else 0.0)
+            before = now
 
 
 def listen(settings: Settings) -> socket.socket:

@@ -127,6 +127,8 @@ def test_a_connection_is_idle_from_its_last_refusal_on() -> None:
         assert 59 < connection.timeout_keep_alive_task.when() - now <= 60
         connection._idle_since -= 60
         connection.timeout_keep_alive_handler()
+        assert not transport.closed  # but it is looked once more for what has come
+        connection.timeout_keep_alive_handler()
         assert transport.closed
 
     asyncio.run(scenario())

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.stress.client import ask
+from benchmarks.stress.client import ask, request, wire
 from benchmarks.stress.crowd import Account, Crowd
-from benchmarks.stress.service import alive, kill, running, until
+from benchmarks.stress.service import Service, alive, kill, running, until
 from benchmarks.stress.traffic import recorded
 
 
@@ -64,6 +64,30 @@ def test_the_next_start_takes_the_same_address_and_answers() -> None:
             reply = asyncio.run(ask(second.port, given.path, given.body, given.headers))
             assert given.fits(reply)
         assert not any(alive(pid) for pid in workers)
+
+
+@pytest.mark.parametrize("stage", ["new", "idle", "in its head", "in its body"])
+def test_what_comes_while_it_is_suspended_is_not_too_late(stage: str) -> None:
+    given = recorded()[0]
+    whole = request(given.path, given.body, given.headers)
+    sent = {"new": 0, "idle": 0, "in its head": 9, "in its body": len(whole) - 9}[stage]
+
+    async def scenario(service: Service) -> None:
+        async with wire(service.port) as connection:
+            if stage == "idle":
+                assert given.fits(await connection.ask(given.path, given.body, given.headers))
+            await connection.say(whole[:sent])
+            await asyncio.sleep(0.2)
+            kill(service.pid, signal.SIGSTOP)
+            await connection.say(whole[sent:])
+            await asyncio.sleep(3.5)  # each of the times would be over
+            kill(service.pid, signal.SIGCONT)
+            assert given.fits(await connection.reply())
+
+    with running(
+        "--workers", "0", header_timeout_s="1", body_timeout_s="1", keep_alive_s="2"
+    ) as service:
+        asyncio.run(scenario(service))
 
 
 def test_an_orderly_end_leaves_nothing_either() -> None:
