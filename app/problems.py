@@ -258,10 +258,10 @@ KINDS: Final = (
         422,
         "limit-exceeded",
         "Limit exceeded",
-        "The request would cost more than one request may: in bytes of output, in workspace or in "
-        "arithmetic, as worked out from its shapes before anything was computed. GET /v1/limits "
-        "tells the limits, the action plan the cost of a request. Samples can be sent in several "
-        "requests.",
+        "The request would cost more than one request may: in bytes of output, in workspace, in "
+        "arithmetic or in numbers of JSON, as worked out from its shapes before anything was "
+        "computed. GET /v1/limits tells the limits, the action plan the cost of a request. Samples "
+        "can be sent in several requests.",
     ),
     Kind(
         service.InvalidHeader,

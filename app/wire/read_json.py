@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from app.errors import MalformedBody
+from app.errors import LimitExceeded, MalformedBody
 from app.wire.elements import Array, from_bytes, read_dtype, read_fields, read_shape
 from app.wire.limits import DecodeLimits
 from app.wire.nested import to_array
@@ -29,7 +29,8 @@ def load(body: _Body, limits: DecodeLimits) -> object:
     """Parse a body into plain values.
 
     Raises:
-        MalformedBody: it is not one JSON value in UTF-8, or it breaks a limit.
+        MalformedBody: it is not one JSON value in UTF-8, or it breaks a limit on values or depth.
+        LimitExceeded: it has more numbers or lists than one body may.
     """
     try:
         text = str(body, "utf-8")
@@ -78,12 +79,15 @@ def _check_counts(text: str, limits: DecodeLimits) -> None:
     """Bound what parsing will build by counting the signs that each part must have."""
     if text.count("{") + text.count(":") > limits.max_values:
         raise too_many_values(limits)
-    if text.count("[") > limits.max_lists:
-        msg, expected = "the body has too many lists", f"at most {limits.max_lists}"
-        raise MalformedBody.at((), msg, f"{expected}, or tensors in base64 or msgpack")
-    if text.count(",") > limits.max_elements:
-        msg, expected = "the body has too many numbers", f"at most {limits.max_elements}"
-        raise MalformedBody.at((), msg, f"{expected}, or tensors in base64 or msgpack")
+    for sign, most, what in (
+        ("[", limits.max_lists, "lists"),
+        (",", limits.max_elements, "numbers"),
+    ):
+        if text.count(sign) > most:
+            msg, expected = f"the body has too many {what}", f"at most {most}"
+            raise LimitExceeded.at(
+                ("cost", f"json_{what}"), msg, f"{expected}, or tensors in base64 or msgpack"
+            )
 
 
 def _base64(data: str, dtype: np.dtype[Any], shape: tuple[int, ...], loc: Loc) -> bytes:

@@ -79,6 +79,7 @@ def decode(body: Body, exchange: Exchange, limits: DecodeLimits) -> Request:
     Raises:
         MalformedBody: it is not valid, a tensor contradicts itself, or a limit is broken.
         InvalidValue: `config` is not a map, or a tensor has too many axes.
+        LimitExceeded: it has more numbers or lists in JSON than one body may.
     """
     given = _top(body, exchange, limits)
     config, wants = _config(given, limits), given.pop("wants", None)

@@ -385,7 +385,7 @@ TEXTS = [
          "rank 9 beside a shape", loc=("x", "data")),
     said('{"x": ' + "[" * 100_000 + "]" * 100_000 + "}", 400, "100000 deep"),
     said('{"x": ' + '{"a":' * 5000 + "1" + "}" * 5001, 400, "5000 maps deep"),
-    said('{"x": [' + "[]," * 1_100_000 + "[]]}", 400, "a million empty lists"),
+    said('{"x": [' + "[]," * 1_100_000 + "[]]}", 422, "a million empty lists"),
     said('{"\\ud800": 1}', 400, "half a surrogate"),
     said('{"x": {"dtype": "float32", "shape": [1, 1, 1], "data": "AAA"}}', 400, "base64 cut"),
     said('{"x": {"dtype": "float32", "shape": [1, 1, 1], "data": "!!!!!!=="}}', 400, "no base64"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.errors import MalformedBody, ServiceError
+from app.errors import LimitExceeded, ServiceError
 from app.scribe.letters import Letter, Reading, Writing, answer, reading_room, writing_room
 from app.wire import DecodeLimits, PlanRequest, Request, decode, decode_plan, encode
 from app.workers.arena import Arena, Mapping
@@ -102,7 +102,7 @@ def test_every_body_is_read_as_it_is_here(arena: Arena) -> None:
 def test_the_limits_are_those_that_were_sent(arena: Arena) -> None:
     body = b'{"x": [[1, 2, 3]]}'
     by_letter(Reading(body, False, DecodeLimits(max_elements=2)), arena)
-    with pytest.raises(MalformedBody, match="too many numbers"):
+    with pytest.raises(LimitExceeded, match="too many numbers"):
         by_letter(Reading(body, False, DecodeLimits(max_elements=1)), arena)
 
 

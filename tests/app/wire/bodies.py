@@ -9,7 +9,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from app.errors import MalformedBody
+from app.errors import MalformedBody, ServiceError
 from app.wire import DecodeLimits, Request, decode, negotiate
 
 LIMITS = DecodeLimits()
@@ -70,9 +70,14 @@ def parse(body: Any, limits: DecodeLimits = LIMITS) -> Request:
     return decode(text.encode() if isinstance(text, str) else text, JSON, limits)
 
 
-def refusal(read: Any, body: Any, limits: DecodeLimits = LIMITS) -> Any:
-    """The one issue for which a body is refused as malformed."""
-    with pytest.raises(MalformedBody) as caught:
+def refusal(
+    read: Any,
+    body: Any,
+    limits: DecodeLimits = LIMITS,
+    kind: type[ServiceError] = MalformedBody,
+) -> Any:
+    """The one issue for which a body is refused, by itself as malformed."""
+    with pytest.raises(kind) as caught:
         read(body, limits)
     (issue,) = caught.value.issues
     assert caught.value.detail
