@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Tile
+from engine.kernels.nan import settle
 from engine.kernels.plane_sums import spread, tile_sum
 from engine.kernels.pooling import blocks, for_each_plane, slices
+from engine.kernels.windows import whole
 from engine.layouts import channels_first
 from engine.pool import Geometry
 from engine.threads import for_each
@@ -30,7 +32,9 @@ def average(geometry: Geometry, divisor: Divisor, x: Array, y: Array) -> None:
     def planes(n: slice, c: slice) -> None:
         for tile, count in tiles:
             sums = tile_sum(pooling, x[n, c], tile)
-            np.divide(sums, count, out=y[(n, c, *slices(tile))])
+            target = y[(n, c, *slices(tile))]
+            np.divide(sums, count, out=target)
+            settle(target)
 
     for_each(planes, blocked, x.shape[0] * pooling.visits)
 
@@ -41,9 +45,15 @@ def average_backward(geometry: Geometry, divisor: Divisor, dy: Array, dx: Array)
     dy, dx = (channels_first(a, geometry.channels_last) for a in (dy, dx))
 
     tiles = [(tile, divisor(tile).astype(dx.dtype)) for tile in pooling.tiles()]
+    copied = all(map(whole, pooling.axes))
 
     def planes(n: slice, c: slice) -> None:
         for tile, count in tiles:
-            spread(pooling, dy[(n, c, *slices(tile))] / count, tile, dx[n, c])
+            g = dy[(n, c, *slices(tile))] / count
+            if copied:
+                settle(g)
+            spread(pooling, g, tile, dx[n, c])
+        if not copied:
+            settle(dx[n, c])
 
     for_each_plane(pooling, dx.shape[0], planes)

@@ -119,7 +119,8 @@ def run(
         else:
             operation.backward(call.plan, given, rows, computed)
         for name, array in computed.items():
-            settle_nan(array)
+            if not operation.settles(call.plan, name):
+                settle_nan(array)
             if array is not results[name]:
                 results[name][...] = array
     return results

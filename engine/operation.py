@@ -83,6 +83,10 @@ class Operation(ABC):
     def check(self, plan: Plan, tensors: Mapping[str, Array]) -> None:  # noqa: B027
         """Check what only the data can tell; raises InvalidIndices."""
 
+    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
+        """True if every NaN of an output is given its bits while the block around it is in the cache."""
+        return False
+
     @abstractmethod
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
         """Write the outputs; arrays are contiguous in their own layout, in the compute dtype."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from engine.geometry import Tile, ranges, tiles
 from engine.kernels.correlation import Correlation
+from engine.kernels.nan import settle
 from engine.kernels.patches import gather, scatter, within
 from engine.kernels.products import LINE, multiply
 from engine.kernels.requests import RequestBlock, request_blocks, sum_samples
@@ -52,7 +53,8 @@ def forward_block(
 ) -> None:
     """Write a tile of outputs, y (n, g, O, *T), from x (n, g, C, *S), w (g, O, C·K) and bias (g, O).
 
-    O are all outputs or one share of them: each share is a product of its own either way.
+    O are all outputs or one share of them: each share is a product of its own either way. NaN have
+    their one pattern of bits.
     """
     width = prod(y.shape[3:])
     flat = _flat_view(y, width)
@@ -67,6 +69,7 @@ def forward_block(
             out += made
     if bias is not None:
         out += bias[..., None]
+    settle(out)
     if flat is None:
         y[...] = out.reshape(y.shape)
 

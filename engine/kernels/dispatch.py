@@ -25,6 +25,7 @@ from engine.kernels import (
     winograd,
 )
 from engine.kernels.correlation import Correlation
+from engine.kernels.nan import settle
 from engine.kernels.patches import within
 from engine.kernels.requests import SHARES
 from engine.threads import aligned, for_each
@@ -45,6 +46,10 @@ FORWARD: Mapping[str, Callable[[Correlation, Array, Array, Array | None, Array],
     "pixels": pixels.forward,
     "winograd": winograd.forward,
 }
+
+
+SETTLING = ("direct", "winograd")
+"""Kernels that leave no NaN of another pattern of bits."""
 
 
 @lru_cache(maxsize=4096)
@@ -71,6 +76,18 @@ def adjoint_algorithm(c: Correlation) -> str:
     """What `correlate_input` runs."""
     found = [algorithm(p.correlation) for p in c.phases or () if p.correlation is not None]
     return "winograd" if "winograd" in found else "direct"
+
+
+def settles(c: Correlation) -> bool:
+    """True if `correlate` gives every NaN its bits while the block around it is in the cache."""
+    return _kernel(c) in SETTLING
+
+
+def settles_input(c: Correlation) -> bool:
+    """The same of `correlate_input`."""
+    if c.phases is None or stuffed.suits(c):
+        return False
+    return all(p.correlation is None or settles(p.correlation) for p in c.phases)
 
 
 def rearranged_bytes(c: Correlation) -> int:
@@ -123,6 +140,8 @@ def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
         correlate(phase.correlation, dy, weights, None, target)
     if _spread(c, w, dx):
         direct.backward_input(c, dy, w, dx)
+        for sample in dx:
+            settle(sample)
 
 
 def _spread(c: Correlation, w: Array, dx: Array) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile
+from engine.kernels.nan import settle
 from engine.kernels.owning import Own, own
 from engine.kernels.residues import LITTLE, Recipe, lay, opened, recipe
 from engine.kernels.winners import ordered
@@ -102,13 +103,20 @@ def hand(x: Array, g: Array, axes: tuple[Axis, ...], tile: Tile, dx: Array, kept
     for zero in steps.zeros:
         zero.fill(0)
     np.copyto(steps.upstream, g[mine.outputs])
+    # What is handed on is a copy of these or a sum of some, which no NaN comes of if none can overflow.
+    upstream = steps.upstream.view(x.dtype)
+    least, highest = (ufunc.reduce(upstream, axis=None) for ufunc in (np.minimum, np.maximum))
+    most = np.finfo(x.dtype).max / prod(axis.kernel for axis in axes)
+    finite = -most < least and highest < most
     for ufunc, operands, result in steps.hand:
         ufunc(*operands, out=result)
     if not mine.covered:
         dx[mine.inputs] = 0
-    dx = opened(dx, mine.split)
+    opening = opened(dx, mine.split)
     for source, target in mine.moves:
-        _put(dx, target, steps.gradient[source])
+        _put(opening, target, steps.gradient[source])
+    if not finite:
+        settle(dx[mine.inputs])
 
 
 def room(axes: tuple[Axis, ...], tile: Tile, inner: int, itemsize: int) -> int:

@@ -31,11 +31,13 @@ from engine.threads import Arena, check_stop
 Array = NDArray[Any]
 
 
-def tile_max(p: Pooling, x: Array, tile: Tile) -> Array:
-    """Maxima (n, c, *T) of a tile of the planes x (n, c, *S); may lie in the scratch."""
+def tile_max(p: Pooling, x: Array, tile: Tile, y: Array) -> None:
+    """Write the maxima y (n, c, *T) of a tile of the planes x (n, c, *S)."""
     if axes := overlapping(p):
-        return canonical(p, reduced(np.maximum, -np.inf, stored(p, x), axes, tile, Arena()))
-    return reduced_along(window_max, p, x, tile, lambda values: values)
+        best = reduced(np.maximum, -np.inf, stored(p, x), axes, tile, Arena())
+        np.copyto(y, canonical(p, best))
+    else:
+        reduced_along(window_max, p, x, tile, out=y)
 
 
 def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
@@ -124,7 +126,8 @@ def spread_ties(
     With `zeros`, padding holds 0 and takes part in the maximum.
     """
     axes = [axis for axis in p.axes if isinstance(axis, Axis)]
-    best = tile_max(p, x, tile)
+    best = np.empty_like(x, shape=dy.shape)
+    tile_max(p, x, tile, best)
     if zeros:
         admit_zeros(p, tile, best)
     nan = np.isnan(best)

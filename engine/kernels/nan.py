@@ -22,14 +22,15 @@ def settle_nan(array: Array) -> None:
         return
     numbers = array.reshape(-1, copy=False)
     if numbers.size <= BLOCK:
-        _settle(numbers)
+        settle(numbers)
         return
     cuts = ranges(numbers.size, BLOCK)
-    for_each(lambda lo, hi: _settle(numbers[lo:hi]), cuts, numbers.size)
+    for_each(lambda lo, hi: settle(numbers[lo:hi]), cuts, numbers.size)
 
 
-def _settle(numbers: Array) -> None:
+def settle(numbers: Array) -> None:
+    """`settle_nan` for a block of floats of any strides, which is quickest while it is in the cache."""
     # A NaN is the minimum of whatever it is among, and differs from itself; sums would take twice as long.
-    least = np.minimum.reduce(numbers)
+    least = np.minimum.reduce(numbers, axis=None, initial=np.inf)
     if least != least:
         numbers[np.isnan(numbers)] = np.nan

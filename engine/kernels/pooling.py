@@ -32,6 +32,9 @@ ROOM = SCRATCH_BYTES * 3 // 4
 BLOCK = 1 << 18
 """Inputs that a block reads: in float32 about a core's second-level cache."""
 
+LEAST_RUN = 16
+"""Channels of a position, where they come last, that a call of NumPy passes over well at a time."""
+
 Box = tuple[slice, ...]
 
 
@@ -115,7 +118,12 @@ def blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
 
 
 def overlapping(p: Pooling) -> tuple[Axis, ...] | None:
-    """The axes, if windows share inputs: those are worth laying out for each tap to pass over."""
+    """The axes, if windows share inputs: those are worth laying out for each tap to pass over.
+
+    Not where all channels of a position are a run, which taps pass over where it lies.
+    """
+    if p.channels_last and p.channels >= LEAST_RUN:
+        return None
     axes = few(p)
     return axes if axes and any(axis.stride < axis.extent for axis in axes) else None
 
@@ -161,16 +169,25 @@ def for_each_plane(p: Pooling, samples: int, function: Callable[[slice, slice], 
 
 
 def reduced_along(
-    step: Callable[..., Array], p: Pooling, x: Array, tile: Tile, prepare: Callable[[Array], Array]
+    step: Callable[..., Array],
+    p: Pooling,
+    x: Array,
+    tile: Tile,
+    prepare: Callable[[Array], Array] = lambda values: values,
+    **last: Array,
 ) -> Array:
-    """Reduce a tile of the planes x (n, c, *S), after `prepare`, by one step for each axis."""
+    """Reduce a tile of the planes x (n, c, *S), after `prepare`, by one step for each axis.
+
+    `last` goes to the last step.
+    """
     read = p.read(tile)
     values = prepare(x[within(slices(read))])
     # Along the longest runs first: they are halved, or more, before shorter ones are met.
     order = range(len(p.axes)) if p.channels_last else reversed(range(len(p.axes)))
-    for axis in order:
+    *before, end = order
+    for axis in before:
         values = step(values, 2 + axis, p.axes[axis], tile[axis], read[axis][0])
-    return values
+    return step(values, 2 + end, p.axes[end], tile[end], read[end][0], **last)
 
 
 def stored(p: Pooling, a: Array) -> Array:

@@ -33,10 +33,18 @@ LONG = 24
 
 
 def window_max(
-    values: Array, axis: int, windows: Windows, span: tuple[int, int], origin: int
+    values: Array,
+    axis: int,
+    windows: Windows,
+    span: tuple[int, int],
+    origin: int,
+    out: Array | None = None,
 ) -> Array:
-    """The maximum of each window; NaN wins, and a window without inputs gives -inf."""
-    return _reduce(np.maximum, -np.inf, values, axis, windows, span, origin)
+    """The maximum of each window; NaN wins, and a window without inputs gives -inf.
+
+    Written to `out` if that is given.
+    """
+    return _reduce(np.maximum, -np.inf, values, axis, windows, span, origin, out)
 
 
 def plane_sum(values: Array) -> Array:
@@ -178,21 +186,29 @@ def _reduce(
     windows: Windows,
     span: tuple[int, int],
     origin: int,
+    out: Array | None = None,
 ) -> Array:
     if short(windows):
-        taps = list(_taps(windows, span, origin))
         full = slice(0, span[1] - span[0])
-        if len(taps) > 1 and taps[0][0] == taps[1][0] == full:
-            result = ufunc(values[_at(axis, taps[0][1])], values[_at(axis, taps[1][1])])
+        # Two taps that all windows have make the result; others are added to parts of it.
+        taps = sorted(_taps(windows, span, origin), key=lambda tap: tap[0] != full)
+        if len(taps) > 1 and taps[1][0] == full:
+            result = ufunc(values[_at(axis, taps[0][1])], values[_at(axis, taps[1][1])], out=out)
             taps = taps[2:]
         else:
-            result = np.full_like(values, identity, shape=_resized(values, axis, full.stop))
+            shape = _resized(values, axis, full.stop)
+            result = np.empty_like(values, shape=shape) if out is None else out
+            result[...] = identity
         for target, source in taps:
             view = result[_at(axis, target)]
             ufunc(view, values[_at(axis, source)], out=view)
         return result
     starts, stops = bounds(windows, *span)
-    return _reduce_runs(ufunc, identity, values, axis, starts - origin, stops - origin)
+    result = _reduce_runs(ufunc, identity, values, axis, starts - origin, stops - origin)
+    if out is None:
+        return result
+    np.copyto(out, result)
+    return out
 
 
 def _reduce_runs(

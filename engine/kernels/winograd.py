@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from engine.geometry import ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
+from engine.kernels.nan import settle
 from engine.kernels.patches import within
 from engine.kernels.products import multiply
 from engine.kernels.tiling import (
@@ -100,7 +101,8 @@ def _forward(
         # Planes may lie apart by a power of two, and then share the lines of the cache.
         made = target if last else direct.part(2, target.shape, y.dtype)
         _block(plan, volumes[0][n], filters, made, (deep, down, across))
-        if not np.isfinite(np.add.reduce(made, axis=None)):
+        plainly = not np.isfinite(np.add.reduce(made, axis=None))
+        if plainly:
             spans = (deep, rows, columns)[-len(c.axes) :]
             plain = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
             whole = y[n : n + 1][within(slice(*span) for span in spans)]
@@ -108,6 +110,8 @@ def _forward(
             made = target
         if bias is not None:
             made += bias[0, :, None, None, None]
+            if plainly or not np.isfinite(bias).all():
+                settle(made)
         if made is not target:
             target[...] = made
 

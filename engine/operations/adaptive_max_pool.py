@@ -62,7 +62,7 @@ class AdaptiveMaxPool(Pool):
             for tile in pooling.tiles():
                 place = (n, c, *slices(tile))
                 if indices is None:
-                    y[place] = tile_max(pooling, x[n, c], tile)
+                    tile_max(pooling, x[n, c], tile, y[place])
                 else:
                     y[place], indices[place] = tile_argmax(pooling, x[n, c], tile)
 

@@ -49,6 +49,9 @@ class AvgPool(Pool):
         },
     )
 
+    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
+        return True
+
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
         average(plan.geometry, lambda tile: divisor(plan, tile), given["x"], out["y"])
 

@@ -25,7 +25,14 @@ from engine.convolution import (
 from engine.errors import InvalidValue, ShapeMismatch, fail
 from engine.geometry import Axis, strided_out
 from engine.kernels.correlation import Correlation
-from engine.kernels.dispatch import algorithm, correlate, correlate_input, correlate_weight
+from engine.kernels.dispatch import (
+    algorithm,
+    correlate,
+    correlate_input,
+    correlate_weight,
+    settles,
+    settles_input,
+)
 from engine.layouts import sample_tail
 from engine.operation import Tails, require_output
 from engine.options import Choice, option
@@ -100,6 +107,12 @@ class Conv(Convolution):
             raise fail(InvalidValue, loc, msg, f"at most {most} on axis {axis}", max(low, high))
         out = strided_out(size, extent, stride, low, high)
         return Axis(size, kernel[axis], stride, dilation, low, high, out)
+
+    def settles(self, plan: Plan, name: str) -> bool:
+        c: Correlation = plan.geometry.correlation
+        if name == "y":
+            return plan.config.fused is None and settles(c)
+        return name == "dx" and settles_input(c)
 
     def apply(self, geometry: Geometry, x: Array, w: Array, bias: Array | None, y: Array) -> None:
         c = geometry.correlation

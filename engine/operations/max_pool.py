@@ -22,6 +22,7 @@ from engine.indices import check_indices
 from engine.kernels.handing import Kept
 from engine.kernels.handing import room as hand_room
 from engine.kernels.maxima import admit_zeros, route, spread_ties, tile_argmax, tile_max
+from engine.kernels.nan import settle
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import Pooling, blocks, few, slices, winner_blocks
 from engine.kernels.winners import room
@@ -118,6 +119,9 @@ class MaxPool(Pool):
     def forward_outputs(self, plan: Plan) -> tuple[str, ...]:
         return ("y", "indices") if plan.config.return_indices else ("y",)
 
+    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
+        return True
+
     def check(self, plan: Plan, tensors: Mapping[str, Array]) -> None:
         if "indices" in tensors:
             check_indices(tensors["indices"], prod(plan.geometry.pooling.inputs))
@@ -136,13 +140,14 @@ class MaxPool(Pool):
             for tile in tiles:
                 place = (n, c, *slices(tile))
                 if indices is None:
-                    y[place] = tile_max(pooling, x[n, c], tile)
+                    tile_max(pooling, x[n, c], tile, y[place])
                 else:
                     y[place], indices[place] = tile_argmax(pooling, x[n, c], tile)
                 if zeros:
                     admit_zeros(
                         pooling, tile, y[place], None if indices is None else indices[place]
                     )
+                settle(y[place])
 
         for_each(planes, cut, samples * pooling.visits)
 
@@ -182,11 +187,14 @@ class MaxPool(Pool):
             if indices is not None and ties == "first":
                 dx[n, c] = 0
                 scatter_indices(indices[n, c], dy[n, c], dx[n, c])
+                settle(dx[n, c])
                 return
             if zeros or ties == "all":
                 dx[n, c] = 0
             for tile in tiles:
                 tiled(n, c, tile)
+            if not handed:
+                settle(dx[n, c])
 
         for_each(planes, cut, samples * pooling.visits)
 

@@ -43,6 +43,7 @@ def _small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
         for module in (pooling, max_unpool, activations):
             patch.setattr(module, "BLOCK", part // 16)
         patch.setattr(pooling, "ROOM", part)
+        patch.setattr(pooling, "LEAST_RUN", 2)
         patch.setattr(windows, "LONG", 2)
         patch.setattr(threads, "SMALL_FLOPS", 0)
         # Flat planes would take most of these layers from the kernels that are cut here.

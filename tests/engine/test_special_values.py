@@ -90,6 +90,56 @@ def test_a_bad_number_stays_in_its_windows(operation: str, channels: int, specia
     assert y[~near].tobytes() == clean[~near].tobytes()
 
 
+LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
+    ("conv", {}, (8, 8, 1, 1)),
+    ("conv", {"padding": 1, "stride": 2}, (8, 8, 3, 3)),
+    ("conv", {"padding": 1, "algorithm": "winograd"}, (8, 8, 3, 3)),
+    ("conv", {"padding": 1, "groups": 8}, (8, 1, 3, 3)),
+    ("conv", {"activation": "silu"}, (8, 8, 2, 2)),
+    ("conv_transpose", {"stride": 2}, (8, 8, 2, 2)),
+    ("max_pool", {"kernel": 2}, ()),
+    ("max_pool", {"kernel": 3, "stride": 2, "padding": 1}, ()),
+    ("max_pool", {"kernel": 3, "stride": 2, "padding": 1, "ties": "all"}, ()),
+    ("max_pool", {"kernel": 2, "padding": 1, "pad_value": "zero"}, ()),
+    ("adaptive_max_pool", {"output_size": 3}, ()),
+    ("avg_pool", {"kernel": 2}, ()),
+    ("avg_pool", {"kernel": 3, "stride": 1, "padding": 1}, ()),
+    ("adaptive_avg_pool", {"output_size": 1}, ()),
+    ("adaptive_avg_pool", {"output_size": 5}, ()),
+    ("lp_pool", {"kernel": 3, "p": 3}, ()),
+]
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(("operation", "config", "weight"), LAYERS, ids=str)
+def test_every_nan_has_the_same_bits(
+    operation: str, config: dict[str, Any], weight: tuple[int, ...], layout: str
+) -> None:
+    """Whatever sign and payload it came with, or was made with of infinities."""
+    rng = np.random.default_rng(11)
+
+    def spoilt(a: np.ndarray) -> np.ndarray:
+        bits = a.astype(np.float32).view(np.uint32)
+        bits[rng.random(a.shape) < 0.02] = 0xFFC01234
+        bits[rng.random(a.shape) < 0.02] = 0x7F800000
+        bits[rng.random(a.shape) < 0.02] = 0xFF800000
+        return bits.view(np.float32)
+
+    config = config | {"layout": layout}
+    x = rng.standard_normal((2, 8, 12, 12) if layout == "NCHW" else (2, 12, 12, 8))
+    given = {"x": spoilt(x)}
+    if weight:
+        config["weight_layout"] = "IOHW" if operation == "conv_transpose" else "OIHW"
+        given |= {"weight": spoilt(rng.standard_normal(weight)), "bias": spoilt(np.ones(8))}
+        given["bias"][2] = -np.inf
+    got = engine.forward(operation, config, **given)
+    dy = spoilt(rng.standard_normal(got["y"].shape))
+    got |= engine.backward(operation, config, **given, dy=dy)
+    for name in got.keys() & {"y", "dx", "dweight", "dbias"}:
+        a = got[name]
+        assert set(a[np.isnan(a)].view(np.uint32).tolist()) <= {0x7FC00000}, name
+
+
 @pytest.mark.parametrize("special", [NAN, -INF])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize(
