@@ -1,4 +1,4 @@
-"""What can be done to a running service, by name: to its workers, and as its clients."""
+"""What can be done to a running service, by name: to its processes, and as its clients."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CLIENTS = 10
 """Clients of one kind that come at once."""
 
 
-def _to_worker(action: Callable[[int], None]) -> Harm:
+def _to_process(action: Callable[[int], None]) -> Harm:
     async def harm(service: Service, draw: random.Random) -> None:
-        if workers := service.workers:
-            action(draw.choice(workers))
+        if processes := service.children:
+            action(draw.choice(processes))
 
     return harm
 
@@ -68,9 +68,9 @@ async def _nonsense(service: Service, draw: random.Random) -> None:
 
 
 HARMS: dict[str, Harm] = {
-    "kill": _to_worker(kill),
-    "suspend": _to_worker(lambda pid: kill(pid, signal.SIGSTOP)),
-    "starve": _to_worker(starve),
+    "kill": _to_process(kill),
+    "suspend": _to_process(lambda pid: kill(pid, signal.SIGSTOP)),
+    "starve": _to_process(starve),
     "leave": _leave,
     "abandon": _abandon,
     "deafen": _deafen,
