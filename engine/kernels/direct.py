@@ -7,6 +7,7 @@ size is fixed by the plan. So the bits of a sample do not depend on how many sam
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -57,7 +58,7 @@ def forward_block(
     their one pattern of bits.
     """
     width = prod(y.shape[3:])
-    flat = _flat_view(y, width)
+    flat = flat_view(y, width)
     out = part(2, (*y.shape[:3], width), y.dtype) if flat is None else flat
     for lo, hi in ranges(c.channels, c.forward_blocks.channels):
         columns = patches(c, x[:, :, lo:hi], tile, width)
@@ -104,20 +105,25 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     `rows` says how many consecutive samples belong to each request.
     """
     blocks = c.weight_blocks
-    dw[...] = 0
+    if not all(rows):
+        dw[...] = 0
 
     def block(batch: Sequence[RequestBlock], g: slice, channels: tuple[int, int]) -> None:
-        for requests, n, each in batch:
+        found = list(product(batch, tiles(c.positions, blocks.tile)))
+        for number, ((requests, n, each), tile) in enumerate(found):
             target = dw[requests, g, :, channels[0] : channels[1]]
             inputs, upstream = x[n, g, channels[0] : channels[1]], dy[n, g]
-            for tile in tiles(c.positions, blocks.tile):
-                if not c.weight_joins:
-                    sums = sum_samples(weight_sums(c, inputs, upstream, tile), each)
-                    target += sums.reshape(target.shape)
-                    continue
-                for request, sum_ in enumerate(target):
+            if c.weight_joins:
+                for request in range(len(target)):
                     own = slice(request * each, (request + 1) * each)
-                    sum_ += _joint_sums(c, inputs[own], upstream[own], tile).reshape(sum_.shape)
+                    given = c, inputs[own], upstream[own], tile
+                    _joint_sums(*given, target[request : request + 1], number > 0)
+                continue
+            sums = sum_samples(weight_sums(c, inputs, upstream, tile), each).reshape(target.shape)
+            if number:
+                target += sums
+            else:
+                target[...] = sums
 
     cuts = [
         (batch, g, channels)
@@ -140,16 +146,25 @@ def weight_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:
     return np.matmul(columns, upstream.swapaxes(2, 3), out=out).swapaxes(2, 3)
 
 
-def _joint_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:
-    """`weight_sums` with the sum over samples within one product: (g, O, C·K)."""
+def _joint_sums(c: Correlation, x: Array, dy: Array, tile: Tile, dw: Array, added: bool) -> None:
+    """Write `weight_sums`, with the sum over samples within one product, to dw (1, g, O, C, *K).
+
+    With `added`, add them to it.
+    """
     block = np.moveaxis(dy[within(slice(lo, hi) for lo, hi in tile)], 0, 2)
     upstream = part(2, block.shape, dy.dtype)
     upstream[...] = block
     columns = part(0, (*x.shape[1:3], *c.kernel, *block.shape[2:]), x.dtype)
     gather(x, c.axes, tile, c.mode, np.moveaxis(columns, 2 + len(tile), 0))
-    flat = columns.reshape(x.shape[1], x.shape[2] * c.taps, -1)
-    out = part(1, (*upstream.shape[:2], flat.shape[1]), dy.dtype)
-    return np.matmul(upstream.reshape(*out.shape[:2], -1), flat.swapaxes(1, 2), out=out)
+    rows = columns.reshape(x.shape[1], x.shape[2] * c.taps, -1)
+    # Results are as many as the weights: what needs no other place is written once.
+    target = None if added else flat_view(dw, rows.shape[1])
+    out = part(1, (1, *upstream.shape[:2], rows.shape[1]), dy.dtype) if target is None else target
+    np.matmul(upstream.reshape(*out.shape[1:3], -1), rows.swapaxes(1, 2), out=out[0])
+    if added:
+        dw += out.reshape(dw.shape)
+    elif target is None:
+        dw[...] = out.reshape(dw.shape)
 
 
 def slices(size: int, step: int) -> Iterator[slice]:
@@ -162,7 +177,7 @@ def part(number: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return scratch(prod(shape), dtype, number).reshape(shape)
 
 
-def _flat_view(block: Array, width: int) -> Array | None:
+def flat_view(block: Array, width: int) -> Array | None:
     """(n, g, c, *T) as (n, g, c, T) if that is a view that BLAS can take as it is."""
     try:
         flat = block.reshape(*block.shape[:3], width, copy=False)
@@ -175,7 +190,7 @@ def flat_tile(a: Array, tile: Tile) -> Array:
     """A tile of (n, g, O, *P) as (n, g, O, T); copied to scratch where it does not lie so."""
     block = a[within(slice(lo, hi) for lo, hi in tile)]
     width = prod(block.shape[3:])
-    flat = _flat_view(block, width)
+    flat = flat_view(block, width)
     if flat is None:
         flat = part(2, (*block.shape[:3], width), a.dtype)
         flat.reshape(block.shape)[...] = block
@@ -189,7 +204,7 @@ def _unfolded(c: Correlation, x: Array, tile: Tile) -> tuple[int, ...]:
 def patches(c: Correlation, x: Array, tile: Tile, width: int) -> Array:
     """The windows of x (n, g, c, *S) over a tile as (n, g, c·K, T)."""
     if c.pointwise:
-        flat = _flat_view(x[within(slice(lo, hi) for lo, hi in tile)], width)
+        flat = flat_view(x[within(slice(lo, hi) for lo, hi in tile)], width)
         if flat is not None:
             return flat
     # Rows begin on cache lines, so that tiles of them do.

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import ranges
+from engine.geometry import even, ranges
 
 Array = NDArray[Any]
 Piece = TypeVar("Piece")
@@ -34,11 +34,9 @@ def request_blocks(rows: Sequence[int], samples: int) -> Iterator[list[RequestBl
     while request < len(rows):
         each = rows[request]
         if each > samples:
-            steps = range(start, start + each, samples)
-            ends = (min(lo + samples, start + each) for lo in steps)
             yield [
-                (slice(request, request + 1), slice(lo, hi), hi - lo)
-                for lo, hi in zip(steps, ends, strict=True)
+                (slice(request, request + 1), slice(start + lo, start + hi), hi - lo)
+                for lo, hi in ranges(each, even(each, samples))
             ]
             request, start = request + 1, start + each
             continue

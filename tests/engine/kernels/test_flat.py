@@ -44,7 +44,9 @@ def both(run: Callable[[object, np.ndarray], None], shape: tuple[int, ...]) -> n
 def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "one sample a block":
         planned = flat.flat
-        monkeypatch.setattr(flat, "flat", lambda c: replace(planned(c), samples=1, most=1))
+        monkeypatch.setattr(
+            flat, "flat", lambda c: replace(planned(c), samples=1, most=1, spread=1)
+        )
 
 
 @pytest.mark.usefixtures("_blocks")
@@ -126,9 +128,3 @@ def test_others_are_left_to_others(change: dict[str, object]) -> None:
     c = layer(((9, 9), (3, 3), 1, (1, 1), 1, 2, 3))
     assert flat.suits(c)
     assert not flat.suits(replace(c, **change))  # type: ignore[arg-type]
-
-
-def test_views_are_forgotten_before_they_are_too_many() -> None:
-    for size in range(4, 4 + 2 * flat.MOST_VIEWS):
-        flat.views(layer(((size,), (3,), 1, (1, 1), 1, 1, 1)), 1)
-        assert len(flat._kept.views) <= flat.MOST_VIEWS
