@@ -51,13 +51,22 @@ LOOKED_AT = 4
 TOGETHER = 1 << 18
 """Numbers looked at together."""
 
+LOOKING = 16
+"""Work that takes as long as looking at one number of x."""
+
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, 1, O, *P) from x (N, 1, C, *S), w (1, O, C·K) and bias (1, O) or None."""
     samples: Sequence[int] = range(x.shape[0])
     if c.wanted == "auto":
         whole = is_whole(w[0])
-        summed = [dense(a) < LEAST_SHARE or (whole and is_whole(a)) for a in x[:, 0]]
+        summed = [False] * len(x)
+
+        def look(n: int) -> None:
+            a = x[n, 0]
+            summed[n] = dense(a) < LEAST_SHARE or (whole and is_whole(a))
+
+        for_each(look, ((n,) for n in samples), LOOKING * x.size)
         samples = [n for n in samples if not summed[n]]
         if any(summed):
             plain = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
