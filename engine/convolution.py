@@ -277,10 +277,11 @@ def resolve_padding(
     return same_padding(size, extent, stride, lower=padding == "same_lower")
 
 
-def grouped(a: Array, groups: int, axis: int = 1) -> Array:
-    """A view with the channel axis split into (groups, channels of a group)."""
-    shape = a.shape
-    return a.reshape(*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
+def grouped(a: Array, groups: int) -> Array:
+    """A view with axis 1 split into (groups, channels of a group)."""
+    if groups == 1:
+        return a[:, None]
+    return a.reshape(a.shape[0], groups, a.shape[1] // groups, *a.shape[2:])
 
 
 def require_groups(channels: int, groups: int, name: str, loc_axis: int) -> None:
