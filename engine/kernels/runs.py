@@ -29,7 +29,7 @@ from engine.threads import PART_BYTES
 Array = NDArray[Any]
 
 BLOCK_BYTES = PART_BYTES // 2
-"""Columns of the samples that share a block: enough to be worth a call, and a share for each thread."""
+"""Columns of the samples that share a block: enough to be worth a call, and few enough for the cache."""
 
 MOST_VIEWS = 64
 """Shapes whose views of the scratch a thread keeps."""
@@ -47,7 +47,7 @@ class Flat:
         length: numbers from the first to the last output.
         samples: samples of one block of columns; 0 where not even one fits the scratch.
         most: samples whose columns fit the scratch.
-        spread: samples that fit the scratch in the adjoint; 0 where not even one does.
+        spread: samples of one block of the adjoint; 0 where not even one fits the scratch.
     """
 
     padded: tuple[int, ...]
@@ -72,16 +72,16 @@ def flat(c: Correlation) -> Flat:
     columns = max(rows + 1, c.outputs) * outputs
     largest = c.groups * max(columns, shifted, c.channels * plane, rows * c.outputs)
     spread = c.groups * max(rows * plane, c.outputs * length)
-    fits = largest <= capacity
+    block = BLOCK_BYTES // c.itemsize
     return Flat(
         padded,
         tuple(slice(a.low, a.low + a.size) for a in c.axes),
         steps,
         plane - length,
         length,
-        max(1, BLOCK_BYTES // (largest * c.itemsize)) if fits else 0,
+        max(1, block // largest) if largest <= capacity else 0,
         capacity // largest,
-        max(0, capacity - (plane - length)) // spread,
+        max(1, block // spread) if spread + plane - length <= capacity else 0,
     )
 
 
