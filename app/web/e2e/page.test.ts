@@ -4,6 +4,10 @@ import { createServer, request as forward, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { fill } from "../src/data/fill";
+import { MOST_BYTES, packNumbers } from "../src/data/pack";
+import { packFill } from "../src/data/text";
+import { random } from "../tests/random";
 import { go, grid, launch, link, open, settled } from "./browser";
 
 let browser: Browser;
@@ -97,11 +101,58 @@ describe("links", () => {
     await again.done();
   });
 
+  it("of many painted cells are packed, in the address bar and bit by bit", async () => {
+    const edits = Array.from({ length: 2500 }, (_, at) => `${at * 3}:${at % 7}.25`).join(",");
+    const layer = { op: "conv", c: 8, o: 2, size: "32.32", config: {} };
+    const { page, done } = await open(browser, link({ ...layer, x: `ramp.1~${edits}` }));
+    await page.waitForFunction(() => location.hash.includes("~z:"));
+    const hash = new URL(page.url()).hash;
+    expect(hash.length).toBeLessThan(2500);
+    const x = () => window.convoke.value("x");
+    const before = await page.evaluate(x);
+    await done();
+    const again = await open(browser, hash);
+    expect(await again.page.evaluate(x)).toEqual(before);
+    await go(again.page, link({ ...layer, x: "ones.1" }));
+    await again.page.evaluate((hash) => {
+      location.hash = hash;
+    }, hash);
+    await again.page.waitForFunction(() => window.convoke.value("x")[3] === 1.25);
+    expect(await again.page.evaluate(x)).toEqual(before);
+    await again.done();
+  });
+
+  it("that are too long for browsers are not put in the address bar, and the page says so and copies them", async () => {
+    const rng = random(3);
+    const data = Float32Array.from({ length: 16 * 32 * 32 }, () => Math.tan(rng() * 3));
+    const x = await packFill({ ...fill("zeros"), data });
+    const permissions = ["clipboard-read", "clipboard-write"];
+    const { page, done } = await open(browser, link({ op: "conv", c: 16, o: 1, size: "32.32", config: {}, x }), { permissions });
+    await page.locator(grid("x")).focus();
+    await page.keyboard.type("7.25");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Copy it anyway" }).click();
+    await page.getByText("is on the clipboard").waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    expect(copied.length).toBeGreaterThan(64_000);
+    expect(page.url()).not.toBe(copied);
+    const again = await open(browser, new URL(copied).hash);
+    expect(await again.page.evaluate(() => window.convoke.value("x"))).toEqual(await page.evaluate(() => window.convoke.value("x")));
+    await again.done();
+    await page.locator('[data-tensor="x"] .menu summary').click();
+    await page.getByRole("button", { name: "Ramp" }).click();
+    await page.getByRole("button", { name: "Copy it anyway" }).waitFor({ state: "detached" });
+    expect(await page.evaluate(() => location.hash)).toContain("x=ramp");
+    await done();
+  });
+
   it("that are hostile do no harm and say what was ignored", async () => {
+    // A few hundred characters that unpack to many megabytes.
+    const bomb = `z:${await packNumbers(new Float32Array(MOST_BYTES * 2))}`;
     const evil = "<img src=x onerror=window.hit=1>";
-    const hash = link({ op: "constructor", n: "99999999999", size: "1.1.1.1e9", config: `{"__proto__":{"a":1},"stride":"${evil}"}`, x: evil, cell: "dx.9.9.9.9.99999999", view: evil, image: evil, board: "0.0.0.x" });
+    const hash = link({ op: "constructor", n: "99999999999", size: "1.1.1.1e9", config: `{"__proto__":{"a":1},"stride":"${evil}"}`, x: evil, weight: "z:AAAA", dy: bomb, cell: "dx.9.9.9.9.99999999", view: evil, image: evil, board: "0.0.0.x" });
     const { page, done } = await open(browser, hash, { expected: /422/ });
-    expect(await page.locator(".notice").first().textContent()).toContain("not valid");
+    expect(await page.locator(".notice").first().textContent()).toMatch(/not valid: .*weight, dy/);
     expect(await page.evaluate(() => (window as { hit?: number }).hit)).toBeUndefined();
     expect(await page.locator("img").count()).toBe(0);
     await go(page, link({ op: "conv", config: { stride: evil } })).catch(() => undefined);

@@ -5,13 +5,13 @@ import { effect, type Read, signal } from "./core/signal";
 import { exportMenu } from "./export/menu";
 import { keyboard } from "./keyboard";
 import type { Explanation, Role } from "./math/layer";
-import { header, noticeBar, troubleBar } from "./shell";
-import { apply, followAddress, linkOf } from "./state/address";
+import { header, noticeBar, troubleBar, unlinkedBar } from "./shell";
+import { followAddress, linkOf, open } from "./state/address";
 import { App, type View } from "./state/app";
 import { followTheme } from "./state/theme";
 import { valuesOf } from "./state/served";
 import { start } from "./state/spec";
-import { readHash } from "./state/url";
+import { LONG, LONGEST } from "./state/url";
 import { traceView } from "./views/trace";
 import { checkerboardView } from "./views/checkerboard";
 import { imageView } from "./views/image";
@@ -31,16 +31,17 @@ const VIEWS: Record<View, () => HTMLElement> = {
 };
 
 async function share(): Promise<void> {
-  const link = linkOf(app);
-  if (link === null) {
-    app.notice.set("The tensors are too large for a link. Export them as JSON and send the file instead.");
-    return;
-  }
+  const link = await linkOf(app);
+  const size = `${link.length.toLocaleString("en")} characters`;
+  const advice = link.length > LONGEST
+    ? ` It has ${size}, too many for some browsers: the file that Export makes is safer.`
+    : link.length > LONG ? ` It has ${size}, and some programs cut links as long as that when they send them.` : "";
   try {
     await navigator.clipboard.writeText(link);
-    app.notice.set("The link to exactly this view is on the clipboard.");
+    app.notice.set(`The link to exactly this view is on the clipboard.${advice}`);
   } catch {
-    app.notice.set("The address bar has the link to exactly this view.");
+    app.notice.set(link.length > LONGEST ? "This browser did not let the page copy; export the view as JSON and send the file instead."
+      : `The address bar has the link to exactly this view.${advice}`);
   }
 }
 
@@ -84,7 +85,7 @@ function mount(): void {
     h("div", { id: "view", role: "tabpanel", "aria-labelledby": () => `tab-${app.view()}` }, () => VIEWS[app.view()]()));
   const state = { "data-stale": () => (app.session.stale() ? "1" : "0"), "data-slow": () => (late() ? "1" : "0") };
   document.body.replaceChildren(h("div", { class: "page", ...state },
-    header(app, { share: () => void share(), exports: () => exportMenu(app) }), noticeBar(app), troubleBar(app), main));
+    header(app, { share: () => void share(), exports: () => exportMenu(app) }), noticeBar(app), unlinkedBar(app, () => void share()), troubleBar(app), main));
 }
 
 declare global {
@@ -99,9 +100,10 @@ window.convoke = {
   value: (role) => Array.from(app.session.served() ? (valuesOf(app.session.served()!, role) ?? []) : []),
 };
 
-apply(app, readHash(location.hash));
-fallBack();
-mount();
-keyboard(app);
-followAddress(app);
 void loadCatalogue();
+void open(app, location.hash).then(() => {
+  fallBack();
+  mount();
+  keyboard(app);
+  followAddress(app);
+});

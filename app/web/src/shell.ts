@@ -103,3 +103,10 @@ export function noticeBar(app: App): HTMLElement {
       h("button", { type: "button", class: "link", onClick: () => app.notice.set(null) }, "Dismiss"));
   });
 }
+
+/** Says that the address bar is behind, and why. */
+export function unlinkedBar(app: App, share: () => void): HTMLElement {
+  return h("div", { role: "status" }, () => app.unlinked() && h("div", { class: "notice" },
+    "The link to this view is too long for common browsers, so that the address bar keeps an older one. ",
+    h("button", { type: "button", class: "link", onClick: share }, "Copy it anyway"), " or export the view as JSON."));
+}

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { edited, fill, readFill, realise, realiseIndices, writeFill } from "../src/data/fill";
+import { edited, fill, realise, realiseIndices } from "../src/data/fill";
+import { MOST_BYTES, packNumbers } from "../src/data/pack";
 import { fillPreset, PRESETS } from "../src/data/presets";
+import { isPacked, packFill, readFill, unpackFill, writeFill } from "../src/data/text";
 import { fieldsOf, kindOf, WHOLE } from "../src/form/kinds";
 import { candidates, firstAccepted } from "../src/form/nearest";
 import { Latest } from "../src/state/latest";
@@ -17,6 +19,50 @@ describe("contents", () => {
     for (const bad of ["", "nope.1", "ones.x", "ones.1~a:b", "ones.1~-1:2", "raw:***", "raw:abc"]) {
       expect(readFill(bad), bad).toBeNull();
     }
+  });
+
+  it("come back from their text with every bit", () => {
+    let some = fill("ones", 7);
+    const values = [-0, 0.1, 1 / 3, 16777217, 3e-45, -1e38, Infinity];
+    values.forEach((value, at) => {
+      some = edited(some, at, value);
+    });
+    const read = readFill(writeFill(some))!;
+    values.forEach((value, at) => expect(Object.is(read.edits.get(at), Math.fround(value)), String(value)).toBe(true));
+    expect(writeFill(edited(fill("ones"), 3, 0.1))).toBe("ones.1~3:0.1");
+    const both = edited({ ...fill("zeros"), data: Float32Array.of(1, 2, 3) }, 1, 9);
+    expect([...realise(readFill(writeFill(both))!, [1, 1, 3])]).toEqual([1, 9, 3]);
+  });
+
+  it("are packed where they are many, and unpacked to the same bits", async () => {
+    const data = fillPreset("random", [16, 16, 8, 8], 3);
+    data[5] = NaN;
+    data[6] = -0;
+    const painted = [...Array(3000).keys()].reduce((of, at) => edited(of, 5000 - at, at < 5 ? 0.1 * at : 1), fill("ramp", 4));
+    const some = [{ ...fill("zeros"), data }, painted, edited({ ...fill("zeros"), data }, 70, -0), { ...painted, data }];
+    for (const of of some) {
+      const text = await packFill(of);
+      expect(isPacked(text)).toBe(true);
+      expect(readFill(text)).toBeNull();
+      expect(text.length).toBeLessThan(writeFill(of).length * 0.7);
+      const read = (await unpackFill(text))!;
+      expect([read.preset, read.seed]).toEqual(of.data ? ["zeros", 1] : [of.preset, of.seed]);
+      const bits = (values: Float32Array) => new Uint32Array(values.slice().buffer);
+      expect(bits(realise(read, [16, 16, 8, 8]))).toEqual(bits(realise(of, [16, 16, 8, 8])));
+    }
+    expect((await packFill(painted)).length).toBeLessThan(300);
+    expect(await packFill(edited(fill("ones"), 1, 2))).toBe("ones.1~1:2");
+  });
+
+  it("that claim to be packed are refused where they are damaged, or too large", async () => {
+    const good = await packFill({ ...fill("zeros"), data: fillPreset("random", [400], 3) });
+    const bomb = await packNumbers(new Float32Array(MOST_BYTES / 4 + 1));
+    expect(bomb.length).toBeLessThan(4000);
+    const edits = await packFill([...Array(300).keys()].reduce((of, at) => edited(of, at * 7, at), fill("ones")));
+    for (const bad of ["z:", "z:***", good.slice(0, -9), `z:${bomb}`, `nope.1~${edits.split("~")[1]}`, `ones.1~${good}`, `${good}~x`, `ones.1~z:${bomb}`, `${good}~z:`]) {
+      expect(await unpackFill(bad), bad.slice(0, 40)).toBeNull();
+    }
+    expect(await unpackFill(`z:${await packNumbers(new Float32Array(MOST_BYTES / 4))}`)).not.toBeNull();
   });
 
   it("are the same bits for the same seed, and differ for others", () => {

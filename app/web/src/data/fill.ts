@@ -1,7 +1,7 @@
 /** A tensor's contents as a recipe: a preset, a seed, single cells changed; or all numbers as they are. */
 
 import { size } from "../math/shape";
-import { fillPreset, isPreset, type PresetName } from "./presets";
+import { fillPreset, type PresetName } from "./presets";
 import { uniform } from "./rng";
 
 export interface Fill {
@@ -61,48 +61,4 @@ export function realiseIndices(of: Fill, shape: readonly number[], output: reado
     if (index < out.length && value >= 0 && value < plane) out[index] = Math.floor(value);
   }
   return out;
-}
-
-const RAW = "raw:";
-
-/** `preset.seed~index:value,…` or `raw:` and base64url of the float32 bytes. */
-export function writeFill(of: Fill): string {
-  if (of.data) return RAW + toBase64(of.data);
-  const edits = [...of.edits].map(([index, value]) => `${index}:${value}`).join(",");
-  return `${of.preset}.${of.seed}${edits ? `~${edits}` : ""}`;
-}
-
-/** null where the text is no recipe. Data of the wrong size is left out by `realise`. */
-export function readFill(text: string): Fill | null {
-  if (text.startsWith(RAW)) {
-    const data = fromBase64(text.slice(RAW.length));
-    return data && { ...fill("zeros"), data };
-  }
-  const [head, tail = ""] = text.split("~", 2);
-  const [preset, seed = "1"] = head.split(".", 2);
-  if (!isPreset(preset) || !/^\d{1,9}$/.test(seed)) return null;
-  const edits = new Map<number, number>();
-  for (const edit of tail ? tail.split(",") : []) {
-    const [index, value] = edit.split(":").map(Number);
-    if (!Number.isInteger(index) || index < 0 || Number.isNaN(value)) return null;
-    edits.set(index, Math.fround(value));
-  }
-  return { preset, seed: Number(seed), edits };
-}
-
-export function toBase64(data: Float32Array): string {
-  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  let text = "";
-  for (const byte of bytes) text += String.fromCharCode(byte);
-  return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-}
-
-function fromBase64(text: string): Float32Array | null {
-  if (!/^[\w-]*$/.test(text)) return null;
-  try {
-    const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
-    return bytes.length % 4 === 0 ? new Float32Array(bytes.buffer) : null;
-  } catch {
-    return null;
-  }
 }

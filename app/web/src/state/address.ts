@@ -2,7 +2,7 @@
 
 import { batch, effect } from "../core/signal";
 import type { App } from "./app";
-import { type Linked, linkedOf, LONGEST, readHash, writeHash } from "./url";
+import { type Linked, linkedOf, LONGEST, packHash, readHash, unpack } from "./url";
 
 /** Browsers refuse more than a few hundred changes of the address in half a minute. */
 const PAUSE_MS = 200;
@@ -24,6 +24,12 @@ export function apply(app: App, linked: Linked): void {
   app.session.want(linked.spec, "link");
 }
 
+/** Makes the state that of a link. What is packed in it takes a moment, in which another may come. */
+export async function open(app: App, hash: string): Promise<void> {
+  const unpacked = await unpack(hash);
+  if (location.hash === hash) apply(app, readHash(hash, unpacked));
+}
+
 export function followAddress(app: App): void {
   /** The address that the state was last made equal with. */
   let known = location.hash;
@@ -31,23 +37,30 @@ export function followAddress(app: App): void {
   addEventListener("hashchange", () => {
     if (location.hash === known) return;
     known = location.hash;
-    apply(app, readHash(known));
+    void open(app, known);
   });
+  const put = async (linked: ReturnType<typeof linkedOf>, round: number) => {
+    const hash = await packHash(linked);
+    // Another address is on its way into the state: it must not be written over. Nor must a newer state.
+    if (round !== rounds || location.hash !== known || hash === known) return;
+    const long = hash.length > LONGEST;
+    if (long !== app.unlinked.peek()) app.unlinked.set(long);
+    if (long) return;
+    known = hash;
+    history.replaceState(null, "", hash);
+  };
+  let rounds = 0;
   effect(() => {
     if (!app.session.served()) return;
-    const hash = writeHash(linkedOf(app));
+    const linked = linkedOf(app);
+    rounds += 1;
+    const round = rounds;
     clearTimeout(timer);
-    timer = setTimeout(() => {
-      // Another address is on its way into the state: it must not be written over.
-      if (location.hash !== known || hash === known || hash.length > LONGEST) return;
-      known = hash;
-      history.replaceState(null, "", hash);
-    }, PAUSE_MS);
+    timer = setTimeout(() => void put(linked, round), PAUSE_MS);
   });
 }
 
-/** The link to what is shown; null where it would be too long to travel. */
-export function linkOf(app: App): string | null {
-  const hash = writeHash(linkedOf(app));
-  return hash.length > LONGEST ? null : location.href.split("#")[0] + hash;
+/** The link to what is shown, however long it is. */
+export async function linkOf(app: App): Promise<string> {
+  return location.href.split("#")[0] + (await packHash(linkedOf(app)));
 }

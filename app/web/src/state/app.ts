@@ -65,6 +65,8 @@ export class App {
   readonly picture = signal<Blob | null>(null);
   /** One line for the user about something that was done or could not be. */
   readonly notice = signal<string | null>(null);
+  /** The link to what is shown is too long for the address bar, which has an older one. */
+  readonly unlinked = signal(false);
   readonly catalogue = signal<Record<string, unknown> | null>(null);
 
   constructor(readonly client: Client) {

@@ -1,14 +1,16 @@
 /** The state as a link. Everything read from one is checked; what is not valid is left out and named. */
 
-import { readFill, writeFill } from "../data/fill";
+import type { Fill } from "../data/fill";
+import { isPacked, packFill, readFill, unpackFill, writeFill } from "../data/text";
 import type { Role } from "../math/layer";
 import { FIRST_IMAGE, type ImageSettings, readImage, writeImage } from "../views/image/settings";
 import { type App, type Board, type Cell, FIRST_BOARD, FIRST_CELL, FIRST_PICK, type Pick, type View, VIEWS } from "./app";
 import { CAPS, type Config, type Editable, OPERATIONS, type Spec, start } from "./spec";
 
 const VERSION = "1";
-/** Longer links are cut by some of the programs they are sent through. */
-export const LONGEST = 8000;
+/** Longer links are cut by some of the programs they are sent through; and not taken by every common browser. */
+export const LONG = 8_000;
+export const LONGEST = 64_000;
 const EDITABLE: readonly Editable[] = ["x", "weight", "bias", "indices", "dy"];
 const ROLES: readonly Role[] = ["x", "weight", "bias", "indices", "y", "dy", "dx", "dweight", "dbias"];
 const DIGITS = /^\d{1,4}$/;
@@ -35,8 +37,15 @@ export function linkedOf(app: App): Omit<Linked, "ignored"> {
 
 const list = (values: readonly number[]) => values.join(".");
 
+/** As `writeHash`, with tensors of many numbers packed. */
+export async function packHash(linked: Omit<Linked, "ignored">): Promise<string> {
+  const fills = EDITABLE.map((name) => linked.spec.fills[name]);
+  const texts = await Promise.all(fills.map(packFill));
+  return writeHash(linked, (fill) => texts[fills.indexOf(fill)] ?? writeFill(fill));
+}
+
 /** Only what differs from the start is written, so that a plain view has a short link. */
-export function writeHash(linked: Omit<Linked, "ignored">): string {
+export function writeHash(linked: Omit<Linked, "ignored">, write: (fill: Fill) => string = writeFill): string {
   const { spec, pick, board } = linked;
   const first = start(spec.op, spec.dims);
   const out = new URLSearchParams({ v: VERSION, view: linked.view, op: spec.op });
@@ -51,7 +60,7 @@ export function writeHash(linked: Omit<Linked, "ignored">): string {
   put("kernel", list(spec.kernel), list(first.kernel));
   put("b", spec.bias ? "1" : "0", "0");
   put("config", JSON.stringify(spec.config), JSON.stringify(first.config));
-  for (const name of EDITABLE) put(name, writeFill(spec.fills[name]), writeFill(first.fills[name]));
+  for (const name of EDITABLE) put(name, write(spec.fills[name]), writeFill(first.fills[name]));
   const cell = (one: Cell | null) => (one ? `${one.role}.${list(one.at)}` : "none");
   put("cell", cell(linked.pinned), cell(FIRST_CELL));
   put("pick", list(Object.values(pick)), list(Object.values(FIRST_PICK)));
@@ -59,7 +68,18 @@ export function writeHash(linked: Omit<Linked, "ignored">): string {
   if (linked.step !== null) out.set("step", String(linked.step));
   put("board", Object.values(board).join("."), Object.values(FIRST_BOARD).join("."));
   put("image", writeImage(linked.image), writeImage(FIRST_IMAGE));
-  return `#${out}`;
+  // What may stand in a link as it is: edits have many of them.
+  return `#${out}`.replaceAll("%3A", ":").replaceAll("%2C", ",").replaceAll("%7E", "~");
+}
+
+/** What is packed in a link, by its text. */
+export type Unpacked = ReadonlyMap<string, Fill>;
+
+export async function unpack(hash: string): Promise<Unpacked> {
+  const given = new URLSearchParams(hash.replace(/^#/, ""));
+  const texts = EDITABLE.flatMap((name) => given.get(name) ?? []).filter(isPacked);
+  const fills = await Promise.all(texts.map(unpackFill));
+  return new Map(texts.flatMap((text, at) => (fills[at] ? [[text, fills[at]]] : [])));
 }
 
 class Reader {
@@ -123,7 +143,8 @@ function readBoard(text: string): Board | undefined {
   return { kernel: values[0], stride: values[1], padding: values[2], weights };
 }
 
-export function readHash(hash: string): Linked {
+/** @param unpacked what `unpack` found in the link; without it packed tensors are not valid. */
+export function readHash(hash: string, unpacked: Unpacked = new Map()): Linked {
   const reader = new Reader(new URLSearchParams(hash.replace(/^#/, "")));
   reader.take("v", VERSION, oneOf([VERSION]));
   const op = reader.take("op", "conv", oneOf(Object.keys(OPERATIONS)));
@@ -139,7 +160,7 @@ export function readHash(hash: string): Linked {
     bias: reader.whole("b", 0, 0, 1) === 1,
     config: reader.take("config", first.config, readConfig),
     fills: Object.fromEntries(EDITABLE.map((name) => [
-      name, reader.take(name, first.fills[name], (text) => readFill(text) ?? undefined),
+      name, reader.take(name, first.fills[name], (text) => unpacked.get(text) ?? readFill(text) ?? undefined),
     ])) as Spec["fills"],
   };
   const [n, c, o, xd, yd, kd] = reader.list("pick", Object.values(FIRST_PICK), 6, 0, 999);
