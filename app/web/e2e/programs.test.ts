@@ -52,6 +52,10 @@ const SMALL = [
   { op: "conv", dims: 1, x: "zeros.1~3:Infinity", config: { padding: "causal", dilation: 2 } },
   { op: "conv_transpose", b: 1, config: { stride: 2, padding: 1, output_padding: 1 } },
   { op: "max_pool", x: "random.5", config: { kernel: 3, stride: 2, padding: 1 } },
+  { op: "max_pool", size: "6.6", config: { kernel: 3, stride: 2, padding: [[1, 0], [0, 1]], ceil_mode: true, pad_value: "zero" } },
+  { op: "avg_pool", x: "random.4", config: { kernel: [3, 2], stride: 2, dilation: [2, 1], padding: [[1, 0], [0, 1]], ceil_mode: true } },
+  { op: "avg_pool", dims: 1, config: { kernel: 3, dilation: 2, padding: 1, count_include_pad: false } },
+  { op: "lp_pool", x: "random.8", config: { kernel: 2, stride: 3, dilation: 2, ceil_mode: true, p: 3 } },
   { op: "max_unpool" },
 ];
 /** Too many numbers to write out: the programs read the files that the buttons save. */

@@ -79,36 +79,77 @@ function withBias(extra: readonly (readonly [number, number])[], dims: number): 
   return [`y = y - ${shape}`, padCall("y", extra, "")!, `y = y + ${shape}`];
 }
 
-function pool(served: Served): { lines: string[]; caveat?: string } {
-  const { config, dims, op } = served.spec;
-  const { padding } = served;
+interface Slide {
+  readonly kernel: readonly number[];
+  readonly stride: readonly number[];
+  readonly dilation: readonly number[];
+  /** How far the last window reaches beyond the padded input; negative where it ends before. */
+  readonly beyond: readonly (readonly [number, number])[];
+}
+
+function slideOf({ spec, shapes, padding }: Served): Slide {
+  const { config, dims } = spec;
   const kernel = perAxis(config.kernel, dims, 1);
   const stride = perAxis(config.stride, dims, kernel);
   const dilation = perAxis(config.dilation, dims, 1);
+  const beyond = kernel.map((taps, axis): [number, number] => {
+    const end = (shapes.y[2 + axis] - 1) * stride[axis] + (taps - 1) * dilation[axis] + 1;
+    return [0, end - shapes.x[2 + axis] - padding[axis][0] - padding[axis][1]];
+  });
+  return { kernel, stride, dilation, beyond };
+}
+
+const present = (lines: readonly (string | null)[]): string[] => lines.filter((line) => line !== null);
+
+/** Sums over windows that PyTorch's own average cannot have: dilated, cut at the end, unevenly padded. */
+function windowSums(served: Served): string[] {
+  const { config, dims, op } = served.spec;
+  const { kernel, stride, dilation, beyond } = slideOf(served);
+  const slides = kernel.map((taps, axis) => tuple([(taps - 1) * dilation[axis] + 1, stride[axis]])).join(", ");
+  const sums = [
+    "def sums(t):", `    for axis, (reach, stride) in enumerate([${slides}]):`, "        t = t.unfold(2 + axis, reach, stride)",
+    `    return t[..., ${dilation.map((step) => `::${step}`).join(", ")}].sum(${tuple(kernel.map((_, axis) => axis - dims))})`, "",
+  ];
+  const padded = (name: string, more = "") => [padCall(name, served.padding, more), padCall(name, beyond, "")];
+  if (op === "lp_pool") {
+    const p = Number(config.p ?? 2);
+    return present([...sums, "inner = x", ...padded("inner"), `y = sums(inner.abs() ** ${p}) ** (1 / ${p})`]);
+  }
+  if (typeof config.divisor_override === "number") return present([...sums, "inner = x", ...padded("inner"), `y = sums(inner) / ${config.divisor_override}`]);
+  const counted = config.count_include_pad === false ? "" : ", value=1.0";
+  return present([...sums, "inner = x", ...padded("inner"), "members = torch.ones_like(x)", ...padded("members", counted), "y = sums(inner) / sums(members)"]);
+}
+
+function pool(served: Served): { lines: string[]; caveat?: string } {
+  const { config, dims, op } = served.spec;
+  const { padding } = served;
+  const { kernel, stride, dilation, beyond } = slideOf(served);
   const size = tuple(served.shapes.y.slice(2));
   if (op === "adaptive_max_pool") return { lines: [`y = F.adaptive_max_pool${dims}d(x, ${size})`] };
   if (op === "adaptive_avg_pool") return { lines: [`y = F.adaptive_avg_pool${dims}d(x, ${size})`] };
-  const ceil = config.ceil_mode ? ", ceil_mode=True" : "";
   const dilated = dilation.some((d) => d > 1);
+  const pad = padCall("inner", padding, "");
   if (op === "max_pool") {
-    const fill = config.pad_value === "zero" ? "0.0" : 'float("-inf")';
-    const pad = padCall("inner", padding, `, value=${fill}`);
+    const lowest = ', value=float("-inf")';
+    const pads = [padCall("inner", padding, config.pad_value === "zero" ? ", value=0.0" : lowest), config.ceil_mode ? padCall("inner", beyond, lowest) : null];
     const caveat = config.ties === "all" ? "PyTorch gives the gradient of a tie to one maximum only." : undefined;
-    return { caveat, lines: ["inner = x", ...(pad ? [pad] : []), `y = F.max_pool${dims}d(inner, ${tuple(kernel)}, ${tuple(stride)}, dilation=${tuple(dilation)}${ceil})`] };
+    return { caveat, lines: present(["inner = x", ...pads, `y = F.max_pool${dims}d(inner, ${tuple(kernel)}, ${tuple(stride)}, dilation=${tuple(dilation)})`]) };
   }
   if (op === "lp_pool") {
+    if (dilated || config.ceil_mode) return { lines: windowSums(served) };
     const p = Number(config.p ?? 2);
-    const pad = padCall("inner", padding, "");
-    const caveat = dilated || config.ceil_mode ? "PyTorch’s average, which this is built on, knows neither dilation nor this last window." : undefined;
-    const call = `F.avg_pool${dims}d(inner.abs() ** ${p}, ${tuple(kernel)}, ${tuple(stride)}${ceil})`;
-    return { caveat, lines: ["inner = x", ...(pad ? [pad] : []), `y = (${call} * ${kernel.reduce((a, b) => a * b, 1)}) ** (1 / ${p})`] };
+    const call = `F.avg_pool${dims}d(inner.abs() ** ${p}, ${tuple(kernel)}, ${tuple(stride)})`;
+    return { lines: present(["inner = x", pad, `y = (${call} * ${kernel.reduce((a, b) => a * b, 1)}) ** (1 / ${p})`]) };
   }
   const symmetric = padding.every(([low, high]) => low === high);
-  const pad = symmetric ? null : padCall("inner", padding, "");
-  const inside = symmetric ? `, padding=${tuple(padding.map(([low]) => low))}, count_include_pad=${python(config.count_include_pad ?? true)}` : "";
-  const divisor = typeof config.divisor_override === "number" && dims > 1 ? `, divisor_override=${config.divisor_override}` : "";
-  const caveat = dilated ? "PyTorch’s average pool has no dilation." : !symmetric ? "With uneven padding PyTorch counts the padding as members." : undefined;
-  return { caveat, lines: ["inner = x", ...(pad ? [pad] : []), `y = F.avg_pool${dims}d(inner, ${tuple(kernel)}, ${tuple(stride)}${inside}${divisor}${ceil})`] };
+  const divided = typeof config.divisor_override === "number";
+  // PyTorch's padding is at most half the kernel, and in one dimension it has no divisor of one's own.
+  const narrow = padding.every(([low], axis) => 2 * low <= kernel[axis]);
+  if (dilated || !symmetric || !narrow || (divided && dims === 1)) return { lines: windowSums(served) };
+  const options = `padding=${tuple(padding.map(([low]) => low))}, count_include_pad=${python(config.count_include_pad ?? true)}`;
+  const divisor = divided ? `, divisor_override=${String(config.divisor_override)}` : "";
+  const ceil = config.ceil_mode ? ", ceil_mode=True" : "";
+  return { lines: [`y = F.avg_pool${dims}d(x, ${tuple(kernel)}, ${tuple(stride)}, ${options}${divisor}${ceil})`] };
 }
 
 function body(served: Served): { lines: string[]; caveat?: string } {
