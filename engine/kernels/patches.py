@@ -131,10 +131,12 @@ def recipe(axes: tuple[Axis, ...], tile: Tile, itemsize: int) -> Recipe:
         for start, length, axis in zip(starts, lengths, axes, strict=True)
     )
     phases = axes[-1].stride
+    # Where windows share no input, laying them out first would copy each twice.
+    alone = all(axis.extent <= axis.stride for axis in axes)
     shape = (*lengths[:-1], phases, -(-lengths[-1] // phases))
     moves = tuple(_moves(axes, starts, shape))
     views = tuple(_views(axes, tile, shape, itemsize))
-    return Recipe(shape, starts, plain, plain and phases == 1, moves, views)
+    return Recipe(shape, starts, plain, plain and (phases == 1 or alone), moves, views)
 
 
 def _moves(
