@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from app.errors import LimitExceeded, QueueFull
 from app.promises import NOBODY, Promises, Visitor
@@ -18,6 +18,9 @@ RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
 
 HELD = 0.5
 """Most of the queue that is kept from newcomers for those who were told to come."""
+
+TOLD_S = 0.01
+"""For how long the refused are told the same of the queue: working it out costs more than the rest."""
 
 RATE_MEMORY_S = 10.0
 """Time constant of the average over which the drain rate is measured."""
@@ -110,6 +113,21 @@ def check_cost(cost: Cost, limits: CostLimits) -> None:
         raise LimitExceeded(issues=issues)
 
 
+class _Told(NamedTuple):
+    """What the refused are told.
+
+    Attributes:
+        until: when it is to be worked out anew.
+        least, per_s, room: see `Promises.make`.
+    """
+
+    until: float
+    detail: str
+    least: int
+    per_s: float
+    room: float
+
+
 class Admission:
     """Permits for requests that are accepted and not yet answered, by count and bytes.
 
@@ -122,6 +140,7 @@ class Admission:
         self._rate = DrainRate()
         self._promises = Promises()
         self._uncrowded = limits.requests * (1 - HELD)
+        self._told = _Told(-math.inf, "", 0, 0.0, 0.0)
         self.requests = 0
         self.nbytes = 0
 
@@ -174,17 +193,23 @@ class Admission:
 
     def _refusal(self, held: int, now: float, visitor: Visitor) -> QueueFull:
         """The refusal of a request: after the queue has drained there is room, and promised."""
+        told = self._told
+        if now >= told.until:
+            told = self._told = self._tell(held, now)
+        after = self._promises.make(visitor, now, told.least, told.per_s, told.room)
+        return QueueFull(told.detail, retry_after=after)
+
+    def _tell(self, held: int, now: float) -> _Told:
         limits = self._limits
         self._rate.advance(now, busy=True)
         drained = self._rate.time_for(held, self.nbytes)
-        after = math.ceil(min(max(drained, RETRY_MIN_S), RETRY_MAX_S))
-        # Before anything was measured, the queue is taken to drain in the least time.
-        per_s = held / (drained or RETRY_MIN_S)
-        return QueueFull(
+        detail = (
             f"{held} requests with {self.nbytes} bytes wait; the queue takes "
-            f"{limits.requests} requests and {limits.nbytes} bytes.",
-            retry_after=self._promises.make(visitor, now, after, per_s, HELD * held),
+            f"{limits.requests} requests and {limits.nbytes} bytes."
         )
+        least = math.ceil(min(max(drained, RETRY_MIN_S), RETRY_MAX_S))
+        # Before anything was measured, the queue is taken to drain in the least time.
+        return _Told(now + TOLD_S, detail, least, held / (drained or RETRY_MIN_S), HELD * held)
 
     def release(self, nbytes: int, now: float) -> None:
         """Give a permit back: the request was answered or has gone."""

@@ -244,7 +244,9 @@ class Connection(HttpToolsProtocol):
     @property
     def _between(self) -> bool:
         """Whether the next byte is a request's first, and its answer could be sent at once."""
-        return not self._begun and not self._answering() and not self.flow.write_paused
+        if self._begun or self.flow.write_paused:
+            return False
+        return self.cycle is None or self.cycle.response_complete
 
     def _turn_away(self, refusal: Refusal) -> None:
         """Answer a request that is not so much as parsed; what is to come of its body is nobody's."""

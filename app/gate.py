@@ -119,26 +119,22 @@ class Gate:
             data: the first bytes of it that have come.
             connection, address: see `Visitor`.
         """
-        if _ASKS_FOR_A_PLACE.match(data) is None:
-            return None
-        # Between two turns of the loop many may come, of whom nobody else knows yet.
-        if not self._passed:
-            asyncio.get_running_loop().call_soon(self._turn)
-        self._passed += 1
-        if not self._dispatcher.crowded(self._passed):
+        if not self._dispatcher.crowded(self._passed + 1):
+            self._pass(data)
             return None
         head, given, size = _parted(data)
         known = self._known.get(head)
         if known is None or size + known.length < len(data) or self._lifecycle.draining:
+            self._pass(data)
             return None
         visitor = Visitor(given.decode(), connection, address)
         try:
-            error = self._dispatcher.refusal(visitor, known.nbytes, self._passed - 1)
+            error = self._dispatcher.refusal(visitor, known.nbytes, self._passed)
         except Exception:  # noqa: BLE001 - whatever it is, it is found again on the long way
-            return None
+            error = None
         if error is None:
+            self._pass(data)
             return None
-        self._passed -= 1
         if not self._refused:
             asyncio.get_running_loop().call_later(SUM_UP_EVERY_S, self._sum_up)
         self._refused[known] = self._refused.get(known, 0) + 1
@@ -155,6 +151,13 @@ class Gate:
         detail = error.detail.encode()
         size = self._same + len(detail) + len(text)
         return self._form % (size, error.retry_after, name, detail, text)
+
+    def _pass(self, data: bytes) -> None:
+        """A request goes on. Between two turns of the loop many may, of whom nobody else knows yet."""
+        if _ASKS_FOR_A_PLACE.match(data) is not None:
+            if not self._passed:
+                asyncio.get_running_loop().call_soon(self._turn)
+            self._passed += 1
 
     def _turn(self) -> None:
         """Those who passed are accepted from now on, or wait for their bodies."""

@@ -104,6 +104,7 @@ class Promises:
         self._seconds: dict[int, int] = {}
         self._oldest = 0
         self._found = (0, 0, 0)  # of the promise made last: the part of a second, least, its wait
+        self._left = 0.0  # how many more find room where the last one did
         self._held_from = -1  # the part of a second for which `held` was counted last
         self._held = 0
         self._order = itertools.count()
@@ -124,35 +125,39 @@ class Promises:
         Returns:
             In how many seconds, whole ones, since a `Retry-After` has no others.
         """
-        self.advance(now)
         key = visitor.key
         if not key:
             return least
-        before = self._known.get(key)
-        if before is not None:
-            self._drop(before)
+        at = _slot(now)
+        last, from_s, found = self._found
+        again = last == at and from_s == least
         longest = max(least, LONGEST_S if visitor.name else LONGEST_NAMELESS_S)
+        before = self._known.get(key)
+        # Those who are refused in one part of a second look in the same places, one after the other.
+        if again and self._left > 0 and before is None and found < longest:
+            self._left -= 1
+            if self._count < CAPACITY:
+                self._file(Promise(key, now + found))
+            return found
+        self.advance(now)
+        if before is not None and before.open:
+            self._drop(before)
         over = 1 / max(self._obedience, LEAST_OBEDIENCE)
         in_second = PROMISED * per_s * over
         in_slot = max(in_second / SLOTS_PER_S, AT_ONCE * room * over, 1.0)
         apart = range(min(math.ceil(1 / in_second), LONGEST_S)) if in_second < 1 else _ONE
         seconds, slots = self._seconds.get, self._slots.get
-        # Those who are refused in one part of a second look in the same places, one after the other.
-        at = _slot(now)
-        last, from_s, found = self._found
-        first = found if last == at and from_s == least and before is None else least
+        self._left = 0.0
+        first = found if again else least
         for in_s in range(first, longest):
             due = now + in_s
             second = int(due)
             # Neither a second nor a part of it may be crowded.
-            if (
-                seconds(second, 0) < in_second
-                and len(slots(int(due * SLOTS_PER_S), ())) < in_slot
-                and (apart is _ONE or not any(seconds(second - back, 0) for back in apart))
-            ):
+            left = min(in_second - seconds(second, 0), in_slot - len(slots(_slot(due), ())))
+            if left > 0 and (apart is _ONE or not any(seconds(second - back, 0) for back in apart)):
                 if self._count < CAPACITY:
                     self._file(Promise(key, due))
-                self._found = at, least, in_s
+                self._found, self._left = (at, least, in_s), left - 1
                 return in_s
         self._found = at, least, max(first, longest - 1)
         return longest

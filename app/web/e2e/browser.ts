@@ -31,6 +31,7 @@ export interface How extends BrowserContextOptions {
 export async function open(browser: Browser, hash = "", how: How = {}): Promise<Opened> {
   const { expected, base = inject("url"), before, ...options } = how;
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  context.setDefaultTimeout(90_000);
   const page = await context.newPage();
   const wrong: string[] = [];
   page.on("console", (message) => {

@@ -209,7 +209,7 @@ describe("a service in trouble", () => {
       expect(await page.evaluate(() => window.convoke.value("dx"))).toEqual(first);
       expect(await page.locator(grid("dx")).isVisible()).toBe(true);
       await page.unroute("**/v1/conv/*");
-      await page.locator(".trouble").waitFor({ state: "detached", timeout: 10_000 });
+      await page.locator(".trouble").waitFor({ state: "detached", timeout: 60_000 });
       await page.waitForFunction(() => window.convoke.value("y").length === 4);
       await done();
     }
@@ -231,7 +231,7 @@ describe("a service in trouble", () => {
         await page.locator('[data-trouble="offline"]').waitFor();
         if (leave) await page.getByRole("tab", { name: "Trace" }).click();
         await page.unroute("**/v1/**");
-        await page.locator(".trouble").waitFor({ state: "detached", timeout: 10_000 });
+        await page.locator(".trouble").waitFor({ state: "detached", timeout: 60_000 });
         if (view === "verify" && !leave) await page.locator('[data-state="done"]').waitFor();
         await done();
       }

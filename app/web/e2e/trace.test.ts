@@ -61,8 +61,7 @@ describe("selection", () => {
       const at = (3 + 5.12 * cell) * ratio;
       return [...canvas.getContext("2d")!.getImageData(at, (3 + 0.2 * cell) * ratio, 1, 1).data];
     });
-    await page.waitForTimeout(100);
-    expect(await pixel()).toEqual([247, 246, 243, 255]);
+    await expect.poll(pixel).toEqual([247, 246, 243, 255]);
     await done();
   });
 });
@@ -87,11 +86,11 @@ it("shows in the padding the inputs that it copies", async () => {
     const ratio = canvas.width / canvas.clientWidth;
     return [...canvas.getContext("2d")!.getImageData((3 + 4.2 * cell) * ratio, (3 + (r + 2.2) * cell) * ratio, 1, 1).data.slice(0, 3)];
   }, row);
-  await page.waitForTimeout(100);
+  const far = async () => Math.max(...(await pixel(-2)).map((v, i) => Math.abs(v - [253, 253, 252][i])));
+  await expect.poll(far).toBeLessThan(6);
   const [mirrored, blank, own] = [await pixel(-1), await pixel(-2), await pixel(1)];
   expect(mirrored).not.toEqual(blank);
   expect(mirrored).not.toEqual(own);
-  expect(Math.max(...blank.map((v, i) => Math.abs(v - [253, 253, 252][i])))).toBeLessThan(6);
   await done();
 });
 
