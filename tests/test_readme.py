@@ -74,7 +74,7 @@ def test_examples_do_what_the_readme_says(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert run.returncode == 0, run.stderr

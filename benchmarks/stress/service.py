@@ -123,7 +123,7 @@ def starve(pid: int, spare: int = 0) -> None:
             resource.prlimit(pid, resource.RLIMIT_AS, (size + spare, size + spare))
 
 
-def until(true: Callable[[], object], seconds: float = 20.0) -> float:
+def until(true: Callable[[], object], seconds: float = 60.0) -> float:
     """Wait for something that another process does; returns how long it took.
 
     Raises:

@@ -31,7 +31,7 @@ def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         env={"PATH": "/usr/bin:/bin", **environ},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
 

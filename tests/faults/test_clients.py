@@ -14,6 +14,7 @@ from benchmarks.stress.client import Hung, Reply, Wire, ask, request, wire
 from benchmarks.stress.crowd import Account, Crowd
 from benchmarks.stress.service import Service, until
 from benchmarks.stress.traffic import large, packed, recorded
+from tests.faults.pace import slack
 
 MANY = 40
 MiB = 1 << 20
@@ -127,16 +128,20 @@ CHUNKED = HEAD.replace(
 def test_who_sends_byte_by_byte_is_given_up(
     impatient: Service, first: bytes, rest: bytes, limit_s: float
 ) -> None:
+    spare = slack(impatient)
+
     async def scenario() -> list[tuple[Reply, float]]:
         return await asyncio.gather(*(dawdle(impatient, first, rest) for _ in range(MANY)))
 
     for reply, seconds in asyncio.run(scenario()):
         assert (reply.status, reply.slug) == (408, "request-timeout")
-        assert limit_s <= seconds < limit_s + 2.5
+        assert limit_s <= seconds < limit_s + 2.0 + spare
     until(lambda: at_rest(impatient))
 
 
 def test_those_who_dawdle_disturb_nobody(impatient: Service) -> None:
+    alone = asyncio.run(Crowd(impatient.port, recorded()).ask(8, 200))
+
     async def scenario() -> Account:
         slow = [asyncio.create_task(dawdle(impatient, HEAD, GIVEN.body)) for _ in range(200)]
         account = await Crowd(impatient.port, recorded()).ask(8, 200)
@@ -145,7 +150,7 @@ def test_those_who_dawdle_disturb_nobody(impatient: Service) -> None:
 
     account = asyncio.run(scenario())
     assert account.only_right(), account
-    assert account.slowest < 2.0
+    assert account.slowest < 2.0 + 5 * alone.slowest
 
 
 REFUSED_EARLY = HEAD.replace(b"application/", b"text/")
@@ -159,16 +164,22 @@ REFUSED_EARLY = HEAD.replace(b"application/", b"text/")
 def test_an_idle_connection_is_closed_in_time(
     impatient: Service, first: bytes, later: bytes
 ) -> None:
-    async def scenario() -> float:
+    spare = slack(impatient)
+
+    async def scenario() -> tuple[float, float]:
         async with wire(impatient.port) as connection:
+            asked = time.monotonic()
             await connection.say(first)
             assert (await connection.reply()).status == (200 if first is WHOLE else 415)
             await connection.say(later)
-            started = time.monotonic()
+            answered = time.monotonic()
             assert await connection.ended() == b""
-            return time.monotonic() - started
+            ended = time.monotonic()
+            return ended - asked, ended - answered
 
-    assert 1.5 < asyncio.run(scenario()) < 4.0
+    since_asked, since_answered = asyncio.run(scenario())
+    assert since_asked > 1.95
+    assert since_answered < 3.0 + spare
 
 
 # ---- not listening
@@ -179,21 +190,25 @@ def test_who_never_reads_the_answer_is_given_up(impatient: Service) -> None:
     body = packed({"padding": 700}, x=x, weight=x)  # 8 MB of answer
     answers_right(impatient)
     before = impatient.held()
+    given_up = 'convoke_rejects_total{reason="answer-not-taken"}'
 
     async def scenario() -> None:
+        all_given_up = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             for _ in range(12):
-                group.create_task(deaf())
+                group.create_task(deaf(all_given_up))
+            await asyncio.to_thread(until, lambda: metric(impatient, given_up) == 12)
+            all_given_up.set()
 
-    async def deaf() -> None:
+    async def deaf(all_given_up: asyncio.Event) -> None:
         async with wire(impatient.port, receive_buffer=4096) as connection:
             await connection.say(request("/v1/conv/forward", body))
-            await asyncio.sleep(4.5)  # and nothing is read, for longer than is allowed
+            await all_given_up.wait()  # and nothing is read
             assert len(await connection.ended()) < 8_000_000
 
     asyncio.run(scenario())
     until(lambda: at_rest(impatient))
-    assert metric(impatient, 'convoke_rejects_total{reason="answer-not-taken"}') == 12
+    assert metric(impatient, given_up) == 12
     answers_right(impatient)
     assert impatient.held().memory - before.memory < 150 * MiB
 
@@ -371,7 +386,7 @@ def test_what_never_ends_is_cut(
 
     for _ in range(4):
         try:
-            assert asyncio.run(asyncio.wait_for(scenario(), 20)).status in statuses
+            assert asyncio.run(asyncio.wait_for(scenario(), 60)).status in statuses
         except Hung:
             pytest.fail("it was cut without a word")
     until(lambda: at_rest(impatient))
@@ -381,6 +396,7 @@ def test_what_never_ends_is_cut(
 def test_a_body_in_chunks_of_a_byte_is_read_in_time(impatient: Service) -> None:
     body = GIVEN.body + b""
     small = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+    spare = slack(impatient)
 
     async def scenario() -> Reply:
         async with wire(impatient.port) as connection:
@@ -389,4 +405,4 @@ def test_a_body_in_chunks_of_a_byte_is_read_in_time(impatient: Service) -> None:
 
     started = time.monotonic()
     assert GIVEN.fits(asyncio.run(scenario()))
-    assert time.monotonic() - started < 2.0
+    assert time.monotonic() - started < 1.5 + spare

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import re
 import time
 
 import numpy as np
@@ -12,10 +13,8 @@ import numpy as np
 from benchmarks.stress.client import Reply, ask, request, wire
 from benchmarks.stress.service import Service, until
 from benchmarks.stress.traffic import large, packed, recorded
+from tests.faults.pace import slack
 from tests.faults.test_clients import metric
-
-SLACK_S = 0.5
-"""What this test and a busy machine may add to a time."""
 
 PATH = "/v1/conv/forward"
 
@@ -36,48 +35,62 @@ async def timed(service: Service, path: str, body: bytes, within_ms: int) -> tup
     return reply, time.monotonic() - started
 
 
+async def waiting(service: Service) -> int:
+    """How many requests wait for a worker."""
+    text = (await ask(service.port, "/metrics", method="GET")).body.decode()
+    found = re.search(r"^convoke_queue_requests (\S+)$", text, re.MULTILINE)
+    return int(float(found[1])) if found else 0
+
+
 def late(reply: Reply) -> bool:
     return (reply.status, reply.slug) == (504, "deadline-exceeded")
 
 
 def test_in_the_queue_it_is_answered_in_time_and_never_computed(service: Service) -> None:
+    spare = slack(service)
     computed, dropped = metric(service, SERIES), metric(service, DROPPED)
 
     async def scenario() -> list[tuple[Reply, float]]:
         # As many as there are workers, and more: the queue does not move.
         body = large(60.0)
         held = [asyncio.create_task(ask(service.port, PATH, body)) for _ in range(4)]
-        await asyncio.sleep(0.3)
+        while await waiting(service) < 2:
+            await asyncio.sleep(0.01)
         late = await asyncio.gather(*(timed(service, PATH, HEAVY, 200) for _ in range(3)))
         assert {reply.status for reply in await asyncio.gather(*held)} == {200}
         return late
 
     for reply, seconds in asyncio.run(scenario()):
         assert late(reply)
-        assert 0.2 <= seconds < 0.2 + SLACK_S
+        assert 0.2 <= seconds < 0.2 + spare
     assert metric(service, SERIES) == computed + 4
     assert metric(service, DROPPED) == dropped + 3
 
 
 def test_while_running_it_is_stopped_and_the_workers_are_free_again(service: Service) -> None:
-    given = recorded()[0]
-    asyncio.run(ask(service.port, given.path, given.body, given.headers))
+    spare = slack(service)
 
-    async def scenario() -> tuple[list[tuple[Reply, float]], float]:
-        late = await asyncio.gather(*(timed(service, PATH, large(200.0), 300) for _ in range(3)))
+    async def computed() -> float:
         started = time.monotonic()
         reply = await ask(service.port, PATH, large(0.2))
         assert reply.status == 200
-        return late, time.monotonic() - started
+        return time.monotonic() - started
 
-    results, after = asyncio.run(scenario())
+    async def scenario() -> tuple[list[tuple[Reply, float]], float, float]:
+        before = await computed()
+        late = await asyncio.gather(*(timed(service, PATH, large(200.0), 300) for _ in range(3)))
+        return late, before, await computed()
+
+    results, before, after = asyncio.run(scenario())
     for reply, seconds in results:
         assert late(reply)
-        assert 0.3 <= seconds < 0.3 + SLACK_S
-    assert after < 2.0, "the workers go on with what nobody waits for"
+        assert 0.3 <= seconds < 0.3 + spare
+    assert after < 2.0 + 5 * before, "the workers go on with what nobody waits for"
 
 
 def test_while_it_is_sent(service: Service) -> None:
+    spare = slack(service)
+
     async def scenario() -> Reply:
         async with wire(service.port) as connection:
             whole = request(PATH, large(0.2), {"X-Deadline-Ms": "200"})
@@ -86,10 +99,11 @@ def test_while_it_is_sent(service: Service) -> None:
 
     started = time.monotonic()
     assert late(asyncio.run(scenario()))
-    assert time.monotonic() - started < 0.2 + SLACK_S
+    assert time.monotonic() - started < 0.2 + spare
 
 
 def test_no_answer_comes_late(service: Service) -> None:
+    spare = slack(service)
     given = recorded(("msgpack",))
     draw = random.Random(5)
 
@@ -111,5 +125,5 @@ def test_no_answer_comes_late(service: Service) -> None:
     results = asyncio.run(scenario())
     assert {status for status, _, _ in results} == {200, 504}
     assert all(as_expected for _, as_expected, _ in results)
-    assert max(overdue for status, _, overdue in results if status == 200) < SLACK_S
+    assert max(overdue for status, _, overdue in results if status == 200) < spare
     until(lambda: metric(service, "convoke_queue_requests") == 0)

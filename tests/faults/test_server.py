@@ -42,7 +42,7 @@ def test_a_server_killed_under_load_leaves_nothing(stopped: bool) -> None:
         account = asyncio.run(scenario())
     assert len(watched) >= 2
     for fd in watched:
-        until(lambda fd=fd: not _runs(fd), 2.0)
+        until(lambda fd=fd: not _runs(fd))
         os.close(fd)
     assert not account.wrong
     assert leftovers() == before

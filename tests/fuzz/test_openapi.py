@@ -84,7 +84,7 @@ def test_every_operation(operation: Any, mode: GenerationMode, url: str) -> None
     )
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case: Any) -> None:
-        answer = case.call_and_validate(base_url=url, checks=CHECKS, timeout=30)
+        answer = case.call_and_validate(base_url=url, checks=CHECKS, timeout=120)
         # Only who sets a deadline can miss it.
         late = answer.status_code == 504 and "X-Deadline-Ms" in case.headers
         assert answer.status_code < 500 or late, answer.text

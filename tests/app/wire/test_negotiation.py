@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -184,10 +184,10 @@ def test_an_accept_that_cannot_be_met(accept: str) -> None:
     ids=["quotes", "parameters", "ranges", "open", "spaces"],
 )
 def test_a_huge_header_is_read_in_time_linear_in_it(accept: str) -> None:
-    started = perf_counter()
+    started = process_time()
     with suppress(NotAcceptable):
         negotiate(MSGPACK, accept)
-    assert perf_counter() - started < 1
+    assert process_time() - started < 1
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
