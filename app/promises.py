@@ -16,7 +16,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 CAPACITY = 1 << 16
@@ -58,6 +57,14 @@ _HELD: Final = round(HELD_S * SLOTS_PER_S) + 3
 _ONE: Final = range(1)
 
 
+Key = str | int
+"""Of a promise: its visitor's, or below 0 where that visitor may come over any connection.
+
+Promises are entries of dictionaries and no objects of their own: there are thousands, and Python would look
+through them again and again for circles.
+"""
+
+
 class Visitor(NamedTuple):
     """Who sends a request.
 
@@ -72,48 +79,36 @@ class Visitor(NamedTuple):
     address: str = ""
 
     @property
-    def key(self) -> Hashable:
+    def key(self) -> Key:
         """What it is known by; 0 where it cannot be told from others."""
-        return (self.address, self.name) if self.name else self.connection
+        return f"{self.address} {self.name}" if self.name else self.connection
 
 
 NOBODY = Visitor()
 """Somebody who cannot be told from others."""
 
 
-class Promise:
-    """One promise; `open` until it is kept, missed or made anew."""
-
-    __slots__ = ("address", "due", "key", "open")
-
-    def __init__(self, key: Hashable, due: float) -> None:
-        self.key = key
-        self.due = due
-        self.open = True
-        self.address: str | None = None  # that may call it in, where the key no longer does
-
-
 class Promises:
     """What was promised to whom."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Promise] = {}
-        self._loose: dict[str, list[tuple[float, int, Promise]]] = {}  # heaps
-        # Open ones by the part of a second, and how many by the second, in which they are due.
-        self._slots: dict[int, dict[Promise, None]] = {}
+        self._due: dict[Key, float] = {}  # of all that are open
+        self._address: dict[Key, str] = {}  # that may call it in, where no visitor's key does
+        self._loose: dict[str, list[tuple[float, int]]] = {}  # heaps of such, by address
+        # By the part of a second, and how many by the second, in which they are due.
+        self._slots: dict[int, dict[Key, None]] = {}
         self._seconds: dict[int, int] = {}
         self._oldest = 0
         self._found = (0, 0, 0)  # of the promise made last: the part of a second, least, its wait
         self._left = 0.0  # how many more find room where the last one did
         self._held_from = -1  # the part of a second for which `held` was counted last
         self._held = 0
-        self._order = itertools.count()
-        self._count = 0
+        self._order = itertools.count(1)
         self._obedience = 1.0
 
     def __len__(self) -> int:
         """How many are open."""
-        return self._count
+        return len(self._due)
 
     def make(self, visitor: Visitor, now: float, least: int, per_s: float, room: float) -> int:
         """Promise a place in the first second that has room for one more.
@@ -132,16 +127,15 @@ class Promises:
         last, from_s, found = self._found
         again = last == at and from_s == least
         longest = max(least, LONGEST_S if visitor.name else LONGEST_NAMELESS_S)
-        before = self._known.get(key)
+        before = key in self._due
         # Those who are refused in one part of a second look in the same places, one after the other.
-        if again and self._left > 0 and before is None and found < longest:
+        if again and self._left > 0 and not before and found < longest:
             self._left -= 1
-            if self._count < CAPACITY:
-                self._file(Promise(key, now + found))
+            self._file(key, now + found)
             return found
         self.advance(now)
-        if before is not None and before.open:
-            self._drop(before)
+        if before:
+            self._drop(key)
         over = 1 / max(self._obedience, LEAST_OBEDIENCE)
         in_second = PROMISED * per_s * over
         in_slot = max(in_second / SLOTS_PER_S, AT_ONCE * room * over, 1.0)
@@ -155,38 +149,42 @@ class Promises:
             # Neither a second nor a part of it may be crowded.
             left = min(in_second - seconds(second, 0), in_slot - len(slots(_slot(due), ())))
             if left > 0 and (apart is _ONE or not any(seconds(second - back, 0) for back in apart)):
-                if self._count < CAPACITY:
-                    self._file(Promise(key, due))
+                self._file(key, due)
                 self._found, self._left = (at, least, in_s), left - 1
                 return in_s
         self._found = at, least, max(first, longest - 1)
         return longest
 
-    def claim(self, visitor: Visitor, now: float) -> Promise | None:
+    def claim(self, visitor: Visitor, now: float) -> Key | None:
         """The promise that a visitor may call in now, if there is one; `keep` calls it in."""
-        promise = self._known.get(visitor.key)
-        if promise is not None and _is_due(promise, now):
-            return promise
+        key = visitor.key
+        due = self._due.get(key)
+        if due is not None and due - EARLY_S <= now <= due + LATE_S:
+            return key
         if visitor.name:
             return None
-        if promise is not None and now < promise.due:
+        if due is not None and now < due:
             # Others ask over this connection meanwhile; there is no telling who will come over it.
             self.loosen(visitor)
-        loose = self._loose.get(visitor.address)
-        return loose[0][-1] if loose and _is_due(loose[0][-1], now) else None
+        if visitor.address not in self._loose:
+            return None
+        due, number = self._loose[visitor.address][0]
+        return -number if due - EARLY_S <= now <= due + LATE_S else None
 
-    def keep(self, promise: Promise) -> None:
+    def keep(self, key: Key) -> None:
         """Somebody came for a promise, and was given a place."""
-        self._drop(promise)
+        self._drop(key)
         self._obedience += (1 - self._obedience) / OBEDIENCE_MEMORY
 
     def loosen(self, visitor: Visitor) -> None:
         """What was promised over a connection is henceforth promised to its address."""
-        promise = self._known.pop(visitor.connection, None) if visitor.connection else None
-        if promise is not None:
-            promise.address = visitor.address
-            loose = self._loose.setdefault(visitor.address, [])
-            heapq.heappush(loose, (promise.due, next(self._order), promise))
+        due = self._due.get(visitor.connection)
+        if due is not None:
+            number = next(self._order)
+            self._drop(visitor.connection)
+            self._file(-number, due)
+            self._address[-number] = visitor.address
+            heapq.heappush(self._loose.setdefault(visitor.address, []), (due, number))
 
     def held(self, now: float) -> float:
         """For how many that were told to come about now, and have not, a place is to be held."""
@@ -201,42 +199,43 @@ class Promises:
         """Forget what nobody came for."""
         last = _slot(now - LATE_S)
         while self._slots and self._oldest < last:
-            for promise in list(self._slots.get(self._oldest, ())):
-                self._drop(promise)
+            for key in list(self._slots.get(self._oldest, ())):
+                self._drop(key)
                 self._obedience -= self._obedience / OBEDIENCE_MEMORY
             self._oldest += 1
         self._oldest = last  # days may have passed since somebody was refused
 
-    def _file(self, promise: Promise) -> None:
-        self._known[promise.key] = promise
-        self._slots.setdefault(_slot(promise.due), {})[promise] = None
-        self._seconds[int(promise.due)] = self._seconds.get(int(promise.due), 0) + 1
-        self._count += 1
+    def _file(self, key: Key, due: float) -> None:
+        """Make a promise, unless there are too many."""
+        if len(self._due) >= CAPACITY:
+            return
+        self._due[key] = due
+        slot, second = _slot(due), int(due)
+        if slot in self._slots:
+            self._slots[slot][key] = None
+        else:
+            self._slots[slot] = {key: None}
+        self._seconds[second] = self._seconds.get(second, 0) + 1
 
-    def _drop(self, promise: Promise) -> None:
-        promise.open = False
-        self._count -= 1
-        slot, second = _slot(promise.due), int(promise.due)
+    def _drop(self, key: Key) -> None:
+        due = self._due.pop(key)
+        slot, second = _slot(due), int(due)
         self._held_from = -1
-        del self._slots[slot][promise]
+        del self._slots[slot][key]
         if not self._slots[slot]:
             del self._slots[slot]
         self._seconds[second] -= 1
         if not self._seconds[second]:
             del self._seconds[second]
-        if promise.address is None:
-            del self._known[promise.key]
+        address = self._address.pop(key, None)
+        if address is None:
             return
         # Of an address's promises the earliest is called in or forgotten first.
-        loose = self._loose[promise.address]
-        while loose and not loose[0][-1].open:
+        loose = self._loose[address]
+        while loose and -loose[0][1] not in self._due:
             heapq.heappop(loose)
         if not loose:
-            del self._loose[promise.address]
-
-
-def _is_due(promise: Promise, now: float) -> bool:
-    return promise.due - EARLY_S <= now <= promise.due + LATE_S
+            del self._loose[address]
 
 
 def _slot(due: float) -> int:

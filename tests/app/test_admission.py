@@ -9,6 +9,7 @@ import pytest
 from app.admission import (
     RETRY_MAX_S,
     RETRY_MIN_S,
+    TOLD_S,
     Admission,
     CostLimits,
     DrainRate,
@@ -18,6 +19,7 @@ from app.admission import (
     work,
 )
 from app.errors import LimitExceeded, QueueFull
+from app.promises import NOBODY
 
 
 @dataclass
@@ -104,6 +106,24 @@ def test_retry_after_is_what_the_queue_takes_to_drain() -> None:
         admission.release(1, tick / 10)
         admission.acquire(1, tick / 10)
     assert refused_until(admission, 30.0) == pytest.approx(4.0, rel=0.05)
+
+
+def test_what_the_refused_are_told_of_the_queue_is_worked_out_once_in_a_while() -> None:
+    admission = Admission(QueueLimits(requests=2, nbytes=100))
+    admission.acquire(40, 0.0)
+    admission.acquire(60, 0.0)
+
+    def told(now: float) -> str:
+        refusal = admission.refusal(1, now, NOBODY)
+        assert refusal is not None
+        return refusal.detail
+
+    first = told(1.0)
+    assert first.startswith("2 requests with 100 bytes")
+    admission.release(60, 1.0)
+    admission.acquire(30, 1.0)
+    assert told(1.0 + TOLD_S / 2) == first
+    assert told(1.0 + TOLD_S).startswith("2 requests with 70 bytes")
 
 
 def test_retry_after_has_bounds() -> None:

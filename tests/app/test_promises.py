@@ -230,7 +230,9 @@ def test_promises_are_bounded_in_number_and_in_time() -> None:
     assert promises.claim(Visitor("", CAPACITY + 1, "there"), 1.0) is None
     promises.advance(1.1 + LATE_S)
     assert len(promises) == 0
-    assert not any((promises._known, promises._loose, promises._slots, promises._seconds))
+    assert not any(
+        (promises._due, promises._address, promises._loose, promises._slots, promises._seconds)
+    )
 
 
 def test_what_was_forgotten_for_long_is_not_looked_through_part_by_part() -> None:
@@ -260,6 +262,23 @@ def test_promises_are_spread_over_a_second_as_the_queue_can_take_them() -> None:
     each = round(AT_ONCE * 30)
     assert waits == [1] * each + [2] * each + [3] * each
     assert promises.make(named("a little later"), 0.6, 1, 1e2, 30.0) == 1
+
+
+def test_who_was_promised_something_already_is_promised_one_thing_only() -> None:
+    promises, again = Promises(), named("again")
+    waits = [promises.make(named(str(number)), 0.5, 1, 20.0, ROOM) for number in range(5)]
+    assert [promises.make(again, 0.5, 1, 20.0, ROOM) for _ in range(50)] == [1] * 50
+    assert waits == [1] * 5
+    assert len(promises) == 6
+
+
+def test_the_nameless_are_told_no_later_time_than_there_is_for_them() -> None:
+    promises = Promises()
+    for number in range(2000):
+        promises.make(named(str(number)), 0.5, 1, 50.0, ROOM)
+    connection = Visitor("", 1, "here")
+    assert promises.make(connection, 0.5, 1, 50.0, ROOM) == LONGEST_NAMELESS_S
+    assert promises.claim(connection, 0.5 + LONGEST_NAMELESS_S) is None
 
 
 def test_where_one_place_falls_free_in_a_while_one_is_promised_in_that_while() -> None:
