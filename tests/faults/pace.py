@@ -8,10 +8,10 @@ from benchmarks.stress.crowd import Crowd
 from benchmarks.stress.service import Service
 from benchmarks.stress.traffic import recorded
 
-IDLE_S = 0.5
+IDLE_S = 1.0
 """What an idle machine may add to a time."""
 
-REQUESTS = 10
+REQUESTS = 20
 """A busy one may add as much as the slowest of some small requests takes, so many times."""
 
 
