@@ -11,8 +11,9 @@ they take within the strip, a band of them:
 
 Rows are gathered once: strips that share some are overlapping views of them. The zeros of the band
 cost multiplications, but those run at full rate, and add nothing to a sum of finite numbers. A number
-that is not finite would spread over its strip. So one row of each strip is looked over, and where it
-is not finite, the sample is done again without such numbers, and what they touch as a plain sum.
+that is not finite would spread over its strip, but only as NaN. So results are looked over for NaN while
+they are in the cache, and where there is one, the sample is done again without such numbers, and what
+they touch as a plain sum.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from engine.geometry import Axis
 from engine.kernels import direct
 from engine.kernels.banding import Banding, banding, row_blocks
 from engine.kernels.correlation import Correlation
+from engine.kernels.nan import has_nan, settle
 from engine.kernels.patches import inside
 from engine.threads import check_stop, for_each
 
@@ -54,20 +56,11 @@ def _rows(
     c: Correlation, b: Banding, x: Array, w: Array, bias: Array | None, y: Array, first: int
 ) -> None:
     """Write rows [first, …) of y, as (N, g, O, P, W), from x (N, g, C, *S) and w (g, O, C·K)."""
-    _samples(c, b, x, w, bias, y, first)
-    for n in () if _finite(b, y) else range(x.shape[0]):
+    for n in _samples(c, b, x, w, bias, y, first):
         alone = slice(n, n + 1)
-        if not _finite(b, y[alone]):
-            _samples(c, b, x[alone], w, bias, y[alone], first, only_finite=True)
-            _settle(c, x[alone], w, bias, y[alone], first)
-
-
-def _finite(b: Banding, y: Array) -> bool:
-    """False where a row that stands for its strip is not finite; may be for very large numbers.
-
-    Numbers that are not finite reach all rows of a product, so the first stands for all.
-    """
-    return bool(np.isfinite(np.add.reduce(y[:, :, 0, :: b.height], axis=None)))
+        _samples(c, b, x[alone], w, bias, y[alone], first, only_finite=True)
+        _settle(c, x[alone], w, bias, y[alone], first)
+        settle(y[n])
 
 
 def _settle(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, first: int) -> None:
@@ -93,10 +86,10 @@ def _samples(
     y: Array,
     first: int,
     only_finite: bool = False,
-) -> None:
+) -> list[int]:
     """Write rows [first, …) of y, as (N, g, O, P, W), from x (N, g, C, *S) and w (g, O, C·K).
 
-    With `only_finite`, 0 stands for every input that is not.
+    With `only_finite`, 0 stands for every input that is not. Returns the samples with a NaN.
     """
     groups, down = x.shape[1], c.axes[0]
     count = (y.shape[3] - 1) * down.stride + down.extent
@@ -118,6 +111,7 @@ def _samples(
         ]
         copies = list(_copies(b, slab, rows))
     products = list(_products(c, b, _band(b, w), rows, y, out))
+    spoilt = []
     for n in range(x.shape[0]):
         check_stop()
         for target, source in moves:
@@ -130,6 +124,9 @@ def _samples(
             one.run(n)
         if bias is not None:
             y[n] += bias[:, :, None, None]
+        if has_nan(y[n]):
+            spoilt.append(n)
+    return spoilt
 
 
 def _moves(across: Axis, x: Array, rows: Array) -> Iterator[tuple[Array, Array]]:

@@ -48,7 +48,7 @@ FORWARD: Mapping[str, Callable[[Correlation, Array, Array, Array | None, Array],
 }
 
 
-SETTLING = ("direct", "winograd")
+SETTLING = ("banded", "direct", "pixels", "winograd")
 """Kernels that leave no NaN of another pattern of bits."""
 
 
@@ -85,7 +85,7 @@ def settles(c: Correlation) -> bool:
 
 def settles_input(c: Correlation) -> bool:
     """The same of `correlate_input`."""
-    if c.phases is None or stuffed.suits(c):
+    if c.phases is None:
         return False
     return all(p.correlation is None or settles(p.correlation) for p in c.phases)
 

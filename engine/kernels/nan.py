@@ -30,7 +30,12 @@ def settle_nan(array: Array) -> None:
 
 def settle(numbers: Array) -> None:
     """`settle_nan` for a block of floats of any strides, which is quickest while it is in the cache."""
+    if has_nan(numbers):
+        numbers[np.isnan(numbers)] = np.nan
+
+
+def has_nan(numbers: Array) -> bool:
+    """True if any of these floats is NaN."""
     # A NaN is the minimum of whatever it is among, and differs from itself; sums would take twice as long.
     least = np.minimum.reduce(numbers, axis=None, initial=np.inf)
-    if least != least:
-        numbers[np.isnan(numbers)] = np.nan
+    return bool(least != least)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from engine.geometry import ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
+from engine.kernels.nan import settle
 from engine.threads import PART_BYTES, check_stop, for_each
 
 Array = NDArray[Any]
@@ -84,6 +85,7 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
                 np.einsum("ijopr,ijr->opr", taps, factors, out=target)
         if bias is not None:
             results[n, lo:hi] += bias[:, 0]
+        settle(results[n, lo:hi])
 
     cuts = [(n, *rows) for n in range(x.shape[0]) for rows in ranges(c.positions[0], _rows(c))]
     for_each(block, cuts, c.flops * x.shape[0])

@@ -9,8 +9,8 @@ left side has the filter at every place it takes between those rows and the stri
     B[t, (l, j)] = w[k, j]  where (first + l)·stride + k·dilation − low is row t, and 0 elsewhere
 
 So products write whole rows of dx, where residues would each write every second number. A number that
-is not finite spreads over its strip. So one row of each residue of a strip is looked over, and where it
-is not finite, the sample is done again residue by residue.
+is not finite spreads over its strip, but only as NaN. So results are looked over for NaN while they are in
+the cache, and where there is one, the sample is done again residue by residue.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
+from engine.kernels.nan import has_nan
 from engine.kernels.patches import inside
 from engine.threads import PART_BYTES, check_stop, for_each
 
@@ -89,7 +90,7 @@ def backward_input(
 ) -> None:
     """Write dx (N, G, 1, *S), the adjoint of a correlation in x, from dy (N, G, 1, *P), w (G, 1, K).
 
-    `plain` does the same for samples with numbers that are not finite.
+    `plain` does the same for samples in which one number that is not finite spread.
     """
     found = plan(c)
     spoilt: set[int] = set()
@@ -104,7 +105,7 @@ def backward_input(
 
 
 def _strips(c: Correlation, found: Stuffing, dy: Array, w: Array, dx: Array) -> list[int]:
-    """Write dx (N, g, *S) from dy (N, g, *P) and w (g, K); returns the samples that are not finite."""
+    """Write dx (N, g, *S) from dy (N, g, *P) and w (g, K); returns the samples with a NaN."""
     (down, across), groups = c.axes, w.shape[0]
     rows = (found.strips - 1) * found.step + found.reach
     laid = direct.part(0, (groups, rows, across.kernel, across.size), dy.dtype)
@@ -136,8 +137,6 @@ def _strips(c: Correlation, found: Stuffing, dy: Array, w: Array, dx: Array) -> 
         if rest:
             np.matmul(band, read[:, whole:], out=made)
             dx[n, :, whole * found.height :] = made[:, 0, :rest]
-        # Such numbers reach all rows of a strip whose taps are the same.
-        seen = [out[:, :, : down.stride], made[:, :, : down.stride]][: 2 if rest else 1]
-        if not all(np.isfinite(np.add.reduce(part, axis=None)) for part in seen):
+        if has_nan(dx[n]):
             spoilt.append(n)
     return spoilt

@@ -95,6 +95,8 @@ LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("conv", {"padding": 1, "stride": 2}, (8, 8, 3, 3)),
     ("conv", {"padding": 1, "algorithm": "winograd"}, (8, 8, 3, 3)),
     ("conv", {"padding": 1, "groups": 8}, (8, 1, 3, 3)),
+    ("conv", {"padding": 1, "groups": 8, "stride": 2}, (8, 1, 3, 3)),
+    ("conv", {"padding": 3, "groups": 8}, (8, 1, 7, 7)),
     ("conv", {"activation": "silu"}, (8, 8, 2, 2)),
     ("conv_transpose", {"stride": 2}, (8, 8, 2, 2)),
     ("max_pool", {"kernel": 2}, ()),

@@ -28,3 +28,14 @@ def test_integers_and_nothing_are_left_alone() -> None:
         before = array.tobytes()
         nan.settle_nan(array)
         assert array.tobytes() == before
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.nan])
+def test_one_nan_is_seen_wherever_it_stands_and_infinities_are_not(bad: float) -> None:
+    numbers = np.full((3, 5, 8), np.inf, np.float32)[:, :, ::2]
+    numbers[1] = -np.inf
+    assert not nan.has_nan(numbers)
+    for place in np.ndindex(numbers.shape):
+        spoilt = numbers.copy()
+        spoilt[place] = bad
+        assert nan.has_nan(spoilt)
