@@ -7,6 +7,9 @@ Inputs lie in a slab with their padding, residues modulo the strides apart. The 
 in rows of the same pitch, with zeros between them. A tap then is a constant offset, and its sum is
 one dot product of two runs of consecutive numbers. Where a zero between rows meets a number that is
 not finite, neither is the sum: such sums are made again tap by tap.
+
+NumPy keeps the interpreter's lock for a call of few products, so that threads would take turns. So where
+there are several, a call has as many samples as it takes; each product is the same.
 """
 
 from __future__ import annotations
@@ -25,9 +28,12 @@ from engine.geometry import ranges, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.slabs import row
-from engine.threads import PART_BYTES, check_stop, for_each
+from engine.threads import PART_BYTES, check_stop, for_each, get_threads
 
 Array = NDArray[Any]
+
+FREE = 501
+"""Products of a call from which on NumPy gives up the interpreter's lock."""
 
 
 def suits(c: Correlation) -> bool:
@@ -37,12 +43,14 @@ def suits(c: Correlation) -> bool:
 
 
 @lru_cache(maxsize=256)
-def blocks(c: Correlation) -> tuple[int, int]:
-    """Groups and rows of outputs that make one block."""
+def blocks(c: Correlation) -> tuple[int, int, int]:
+    """Groups and rows of outputs that make one block, and samples of a call."""
     line, height = _line(c), row(c.axes[0]).width
     groups = max(1, min(-(-c.groups // 4), PART_BYTES // (line * height)))
     rows = PART_BYTES // (line * groups) - (height - c.axes[0].out)
-    return groups, max(1, min(c.axes[0].out, rows))
+    fitting = max(1, PART_BYTES // (line * height * groups))
+    samples = min(fitting, -(-FREE // (groups * c.taps)))
+    return groups, max(1, min(c.axes[0].out, rows)), samples
 
 
 def _line(c: Correlation) -> int:
@@ -55,55 +63,62 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
 
     x is (N, G, 1, *S), dy (N, G, 1, *P); `rows` says how many samples each request has.
     """
-    groups, height = blocks(c)
+    groups, height, samples = blocks(c)
+    together = samples if get_threads() > 1 else 1
 
-    def block(request: int, samples: slice, g: slice) -> None:
-        inputs, upstream, target = x[samples, g], dy[samples, g], dw[request, g]
+    def block(request: int, n: slice, g: slice) -> None:
+        inputs, upstream, target = x[n, g], dy[n, g], dw[request, g]
         target[...] = 0
         for lo, hi in ranges(c.positions[0], height):
-            _add_sums(c, inputs[:, :, 0], upstream[:, :, 0, lo:hi], lo, target[:, 0, 0])
+            _add_sums(c, inputs[:, :, 0], upstream[:, :, 0, lo:hi], lo, together, target[:, 0, 0])
         if not np.isfinite(target).all():
             target[...] = 0
             _add_plainly(c, inputs, upstream, target)
 
     cuts, start = [], 0
     for request, count in enumerate(rows):
-        samples = slice(start, start + count)
-        cuts += [(request, samples, g) for g in direct.slices(c.groups, groups)]
+        n = slice(start, start + count)
+        cuts += [(request, n, g) for g in direct.slices(c.groups, groups)]
         start += count
     for_each(block, cuts, c.flops * x.shape[0])
 
 
-def _add_sums(c: Correlation, x: Array, dy: Array, first: int, dw: Array) -> None:
-    """Add to dw (g, *K) what rows [first, …) of the outputs, as dy (N, g, P, W), give with x."""
+def _add_sums(c: Correlation, x: Array, dy: Array, first: int, together: int, dw: Array) -> None:
+    """Add to dw (g, *K) what rows [first, …) of the outputs, as dy (N, g, P, W), give with x.
+
+    A call has up to `together` samples, whose sums are added one after another.
+    """
     groups, height, outs = dy.shape[1:]
+    together = max(1, min(together, x.shape[0]))
     down = replace(c.axes[0], low=c.axes[0].low - first * c.axes[0].stride, out=height)
     v, h = row(down), row(c.axes[1])
-    slab = direct.part(0, (groups, v.residues, h.residues, v.width, h.width), x.dtype)
-    upstream = direct.part(1, (groups, height, h.width), x.dtype)
-    partial = direct.part(2, dw.shape, x.dtype)
+    shape = (together, groups, v.residues, h.residues, v.width, h.width)
+    slab = direct.part(0, shape, x.dtype)
+    upstream = direct.part(1, (together, groups, height, h.width), x.dtype)
+    partial = direct.part(2, (together, *dw.shape), x.dtype)
     slab.fill(0)
-    upstream[:, :, outs:] = 0
+    upstream[..., outs:] = 0
     run = (height - 1) * h.width + outs
-    flat = upstream.reshape(groups, 1, 1, -1)[..., :run]
+    flat = upstream.reshape(together, groups, 1, 1, -1)[..., :run]
     moves = [
-        (slab[:, a, b, place, lay], x[:, :, take, pick])
+        (slab[:, :, a, b, place, lay], x[:, :, take, pick])
         for (a, place, take), (b, lay, pick) in product(v.moves, h.moves)
     ]
-    runs = []
+    moves.append((upstream[..., :outs], dy))
+    products = []
     for i, j in product(v.taps, h.taps):
-        sums = partial[:, i.taps, j.taps]
-        source = slab[:, i.residue, j.residue, i.first :, j.first :]
-        steps = (source.strides[0], i.step * source.strides[1], j.step * x.itemsize, x.itemsize)
-        runs.append((as_strided(source, (*sums.shape, run), steps), sums))
-    for n in range(x.shape[0]):
+        sums = partial[:, :, i.taps, j.taps]
+        source = slab[:, :, i.residue, j.residue, i.first :, j.first :]
+        steps = (*source.strides[:2], i.step * source.strides[2], j.step * x.itemsize, x.itemsize)
+        products.append((as_strided(source, (*sums.shape, run), steps), sums))
+    for lo, hi in ranges(x.shape[0], together):
         check_stop()
         for target, inputs in moves:
-            target[...] = inputs[n]
-        upstream[:, :, :outs] = dy[n]
-        for taps, sums in runs:
-            np.vecdot(taps, flat, out=sums)
-        dw += partial
+            target[: hi - lo] = inputs[lo:hi]
+        for taps, sums in products:
+            np.vecdot(taps[: hi - lo], flat[: hi - lo], out=sums[: hi - lo])
+        for sample in partial[: hi - lo]:
+            dw += sample
 
 
 def _add_plainly(c: Correlation, x: Array, dy: Array, dw: Array) -> None:

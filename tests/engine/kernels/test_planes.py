@@ -41,7 +41,9 @@ def test_a_row_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.Mon
     assert not planes.suits(c)
 
 
-def test_the_same_bits_whoever_comes_along() -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_bits_whoever_comes_along(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planes, "get_threads", lambda: threads)
     c = image((30, 30), (7, 7), (3, 3), itemsize=4)
     x, _, _, dy = tensors(c, 4)
     together = np.zeros((2, c.groups, 1, 1, *c.kernel), np.float32)
@@ -49,3 +51,19 @@ def test_the_same_bits_whoever_comes_along() -> None:
     single = np.zeros_like(together[:1])
     planes.backward_weight(c, x[1:], dy[1:], (3,), single)
     assert single.tobytes() == together[1:].tobytes()
+
+
+@pytest.mark.parametrize("size", [(12, 12), (56, 56), (3000, 3)])
+def test_the_same_bits_however_many_samples_a_call_has(
+    size: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    c = image(size, (3, 3), (1, 1), itemsize=4, groups=24)
+    assert 1 < planes.blocks(c)[2] <= planes.FREE
+    x, _, _, dy = tensors(c, 5)
+    found = []
+    for threads in (1, 2):
+        monkeypatch.setattr(planes, "get_threads", lambda threads=threads: threads)
+        dw = np.zeros((2, c.groups, 1, 1, *c.kernel), np.float32)
+        planes.backward_weight(c, x, dy, (4, 1), dw)
+        found.append(dw.tobytes())
+    assert found[0] == found[1]
