@@ -34,6 +34,7 @@ from engine.kernels.banding import Banding, banding, row_blocks
 from engine.kernels.correlation import Correlation
 from engine.kernels.nan import has_nan, settle
 from engine.kernels.patches import inside
+from engine.kernels.slabs import copies
 from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
@@ -102,21 +103,22 @@ def _samples(
     taken, placed = x[:, :, :, lo:hi], slice(lo - start, hi - start)
     if b.by_taps:
         rows.fill(0)
-        moves, copies = list(_moves(c.axes[1], taken.swapaxes(2, 3), rows[:, placed])), []
+        moves, gathered = list(_moves(c.axes[1], taken.swapaxes(2, 3), rows[:, placed])), []
     else:
         slab.fill(0)
         moves = [
-            (slab[:, :, placed, residue, place], taken[..., inputs])
+            move
             for residue, place, inputs in b.across.moves
+            for move in copies(slab[:, :, placed, residue, place], taken, inputs)
         ]
-        copies = list(_copies(b, slab, rows))
+        gathered = list(_copies(b, slab, rows))
     products = list(_products(c, b, _band(b, w), rows, y, out))
     spoilt = []
     for n in range(x.shape[0]):
         check_stop()
         for target, source in moves:
             target[...] = source[n]
-        for target, source in copies:
+        for target, source in gathered:
             np.copyto(target, source)
         if only_finite:
             rows[~np.isfinite(rows)] = 0
@@ -134,7 +136,7 @@ def _moves(across: Axis, x: Array, rows: Array) -> Iterator[tuple[Array, Array]]
     for tap in range(across.kernel):
         lo, hi, inputs = inside(across, tap, 0, across.out)
         if lo < hi:
-            yield rows[:, :, :, tap, lo:hi], x[..., inputs]
+            yield from copies(rows[:, :, :, tap, lo:hi], x, inputs)
 
 
 def _copies(b: Banding, slab: Array, rows: Array) -> Iterator[tuple[Array, Array]]:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from engine.geometry import ranges, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
-from engine.kernels.slabs import row
+from engine.kernels.slabs import copies, row
 from engine.threads import PART_BYTES, check_stop, for_each, get_threads
 
 Array = NDArray[Any]
@@ -101,8 +101,9 @@ def _add_sums(c: Correlation, x: Array, dy: Array, first: int, together: int, dw
     run = (height - 1) * h.width + outs
     flat = upstream.reshape(together, groups, 1, 1, -1)[..., :run]
     moves = [
-        (slab[:, :, a, b, place, lay], x[:, :, take, pick])
+        move
         for (a, place, take), (b, lay, pick) in product(v.moves, h.moves)
+        for move in copies(slab[:, :, a, b, place, lay], x[:, :, take], pick)
     ]
     moves.append((upstream[..., :outs], dy))
     products = []

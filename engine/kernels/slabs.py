@@ -6,12 +6,21 @@ all outputs then is consecutive.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from engine.geometry import Axis
+
+Array = NDArray[Any]
+
+LITTLE = sys.byteorder == "little"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +80,22 @@ def _taps(axis: Axis) -> tuple[Taps, ...]:
         first, residue = divmod(tap * axis.dilation, axis.stride)
         found.append(Taps(slice(tap, None, alike), residue, first, step))
     return tuple(found)
+
+
+def copies(target: Array, source: Array, inputs: slice) -> Iterator[tuple[Array, Array]]:
+    """Pairs of views, of which assigning the second to the first copies source[..., inputs] to target.
+
+    Every second number of four bytes is the low half of an integer of eight, which NumPy cuts off in
+    vectors: two thirds of the time that it takes to pick the numbers one by one.
+    """
+    taken = source[..., inputs]
+    runs = target.strides[-1] == source.strides[-1] == 4
+    pairs = min(taken.shape[-1], (source.shape[-1] - inputs.start) // 2)
+    if not (LITTLE and target.itemsize == 4 and runs and inputs.step == 2 and pairs > 0):
+        yield target, taken
+        return
+    wide = source[..., inputs.start : inputs.start + 2 * pairs].view(np.uint64)
+    yield target[..., :pairs].view(np.uint32), wide
+    # Half of the last integer may lie beyond the inputs.
+    if pairs < taken.shape[-1]:
+        yield target[..., pairs:], taken[..., pairs:]

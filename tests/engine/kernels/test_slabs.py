@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.geometry import Axis, strided_out
+from engine.kernels import slabs
 from engine.kernels.slabs import row
 
 
@@ -38,3 +42,24 @@ def test_a_stride_beyond_the_inputs_takes_no_more_work_than_they_do() -> None:
     places = ((1, 0), (2, 1), (3, 2))
     moves = tuple((residue, slice(0, 1), slice(i, i + 1, stride)) for residue, i in places)
     assert row(Axis(3, 2, stride, 1, 1, 0, 1)).moves == moves
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("little", [slabs.LITTLE, False])
+def test_copies_are_all_of_what_was_asked_and_nothing_else(
+    dtype: str, step: int, little: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slabs, "LITTLE", little)
+    for size, first in combinations(range(9, -1, -1), 2):
+        source = np.random.default_rng(size).standard_normal((3, 2, size)).astype(dtype)
+        for last in range(first + 1, size + 1):
+            inputs = slice(first, last, step)
+            want = source[..., inputs]
+            for spread in (1, 2):
+                whole = np.full((2, spread * want.shape[-1] + 3), np.nan, dtype)
+                target = whole[..., 1 : 1 + spread * want.shape[-1] : spread]
+                for to, of in slabs.copies(target, source, inputs):
+                    to[...] = of[1]
+                assert target.tobytes() == want[1].tobytes()
+                assert np.isnan(whole).sum() == whole.size - target.size
