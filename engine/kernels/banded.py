@@ -102,7 +102,7 @@ def _samples(
     slab, out = beside[: prod(shape)].reshape(shape), beside[prod(shape) :]
     taken, placed = x[:, :, :, lo:hi], slice(lo - start, hi - start)
     if b.by_taps:
-        rows.fill(0)
+        rows[:, : placed.start] = rows[:, placed.stop :] = 0
         moves, gathered = list(_moves(c.axes[1], taken.swapaxes(2, 3), rows[:, placed])), []
     else:
         slab.fill(0)
@@ -132,9 +132,13 @@ def _samples(
 
 
 def _moves(across: Axis, x: Array, rows: Array) -> Iterator[tuple[Array, Array]]:
-    """For each tap across, where it stands in rows (g, L, C, J, W), and the inputs it reads there."""
+    """For each tap across, where it stands in rows (g, L, C, J, W), and the inputs it reads there.
+
+    Where it reads none, rows are set to 0.
+    """
     for tap in range(across.kernel):
         lo, hi, inputs = inside(across, tap, 0, across.out)
+        rows[:, :, :, tap, :lo] = rows[:, :, :, tap, hi:] = 0
         if lo < hi:
             yield from copies(rows[:, :, :, tap, lo:hi], x, inputs)
 
