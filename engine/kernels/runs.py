@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import part
-from engine.kernels.patches import within
+from engine.kernels.patches import as_items, within
 from engine.threads import PART_BYTES
 
 Array = NDArray[Any]
@@ -188,16 +188,14 @@ def _columns(c: Correlation, samples: int) -> Columns:
     biased = part(0, (samples, c.groups, c.channels * c.taps + 1, prod(c.positions)), dtype)
     found = biased[:, :, :-1].reshape(*lead, *c.kernel, *c.positions, copy=False)
     *across, one = slab.strides[3:]
-    moved = (*slab.strides[:3], last.dilation * one, *across)
+    moved = (*slab.strides[:3], last.dilation * one, *across, one)
     tap, *steps = shifted.strides[3:]
-    # Short rows are copied in half of the time as items than number by number.
-    row = np.dtype((np.void, last.out * c.itemsize))
     moves = [a.dilation * step for a, step in zip(c.axes[:-1], steps, strict=False)]
     return Columns(
         slab,
         slab[within(plan.inner)],
-        np.ndarray(shifted.shape[:-1], row, slab, 0, moved),
-        shifted.view(row)[..., 0],
+        as_items(np.ndarray(shifted.shape, dtype, slab, 0, moved)),
+        as_items(shifted),
         np.ndarray(found.shape, dtype, shifted, 0, (*shifted.strides[:3], *moves, tap, *steps)),
         found,
         biased[:, :, :-1],
