@@ -9,6 +9,7 @@ sides. It lives as long as somebody has it open; when both are killed, it is gon
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import tempfile
@@ -117,18 +118,19 @@ class Arena(Mapping):
             self.shrink()
         if size > self.size:
             # In powers of two, so that a row of growing batches maps the file a few times only.
-            self._resize(min(1 << max(size - 1, PAGE - 1).bit_length(), self.capacity))
+            larger = min(1 << max(size - 1, PAGE - 1).bit_length(), self.capacity)
+            os.ftruncate(self.fd, larger)
+            self.remap(larger)
 
     def shrink(self) -> None:
-        """Give back what lies beyond `keep`. No view of it may be used any more."""
+        """Give back what lies beyond `keep`, if it can be. No view of it may be used any more."""
         if self.size > self.keep:
-            self._resize(self.keep)
+            # With no address space left for the smaller mapping, the larger one is kept, and the file.
+            with contextlib.suppress(OSError):
+                self.remap(self.keep)
+                os.ftruncate(self.fd, self.keep)
 
     def close(self) -> None:
         """Close the file; views that are left stay valid."""
         os.close(self.fd)
         self._memory = None
-
-    def _resize(self, size: int) -> None:
-        os.ftruncate(self.fd, size)
-        self.remap(size)

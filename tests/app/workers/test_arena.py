@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
 import os
 from collections.abc import Iterator
 
@@ -55,6 +57,25 @@ def test_it_shrinks_when_little_is_needed(arena: Arena) -> None:
     arena.fit(100 * PAGE)
     arena.shrink()
     assert size(arena) == 2 * PAGE
+
+
+def test_it_is_never_smaller_than_what_is_seen_of_it(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    arena.fit(100 * PAGE)
+    before = arena.size
+    with monkeypatch.context() as without_memory:
+        without_memory.setattr(mmap, "mmap", fail)
+        arena.shrink()
+        assert size(arena) == arena.size == before
+        with pytest.raises(OSError, match="Cannot allocate"):
+            arena.fit(before + 1)
+        assert size(arena) >= arena.size == before
+    arena.shrink()
+    assert size(arena) == arena.size == 2 * PAGE
 
 
 def test_views_outlive_growth_and_closing() -> None:
