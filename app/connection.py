@@ -171,7 +171,8 @@ class Connection(HttpToolsProtocol):
         """A header; trailers are counted and otherwise ignored."""
         self._count(len(name) + len(value))
         if self._coming == "headers":
-            super().on_header(name, value)
+            # White space around it is no part of a value (RFC 9112, section 5); the parser leaves some.
+            super().on_header(name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
         """The body follows."""

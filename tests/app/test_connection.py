@@ -148,6 +148,25 @@ def test_a_connection_is_idle_from_its_last_refusal_on() -> None:
     asyncio.run(scenario())
 
 
+def test_white_space_around_a_header_is_no_part_of_it() -> None:
+    heard: list[tuple[bytes, bytes]] = []
+
+    async def scenario() -> None:
+        async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+            heard.extend(scope["headers"])
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body"})
+
+        connection, _ = connected(app)
+        connection.data_received(
+            b"GET / HTTP/1.1\r\nHost: \tx.y:80 \t\r\nX-Request-Id: a b\t\r\n\r\n"
+        )
+        await asyncio.sleep(0.01)
+
+    asyncio.run(scenario())
+    assert heard == [(b"host", b"x.y:80"), (b"x-request-id", b"a b")]
+
+
 def test_small_requests_in_a_row_are_not_all_parsed() -> None:
     """Parsed, 200 kB of them, as they come in a single read, would be a hundred times as much."""
     small = b"GET / HTTP/1.1\r\nHost:\r\n\r\n"
