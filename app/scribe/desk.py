@@ -31,7 +31,15 @@ from app.scribe.process import Scribe, ScribeOptions, Written
 from app.wire import DecodeLimits, Exchange, PlanRequest, Request
 from app.workers.channel import Message
 from app.workers.pool import Pool
-from app.workers.task import BLAME, FATAL_BLAME, STOP_GRACE_S, SUSPENDED, WATCH_S, WorkerDied
+from app.workers.task import (
+    BLAME,
+    CRASHED,
+    FATAL_BLAME,
+    STOP_GRACE_S,
+    SUSPENDED,
+    WATCH_S,
+    WorkerDied,
+)
 
 LARGE_BYTES = 64 << 10
 """A body of so many takes the event loop some milliseconds to read."""
@@ -186,6 +194,10 @@ class Desk:
         except (WorkerDied, OSError):
             self._again(order)  # it was no part of it
             raise
+        except Exception as error:
+            # This process has no memory or no thread left; how far the scribe was started is not known.
+            order.fail(error)
+            raise WorkerDied(CRASHED) from error
         try:
             await self._watch(order, scribe, reply)
             written = await scribe.finish(order.letter, await reply)

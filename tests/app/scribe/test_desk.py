@@ -26,6 +26,7 @@ from app.errors import (
     WorkersUnavailable,
 )
 from app.scribe import desk as desks
+from app.scribe import process
 from app.scribe.desk import Desk, DeskLimits, scribe_maker
 from app.scribe.process import Scribe, ScribeOptions
 from app.wire import DecodeLimits, PlanRequest, Request, encode
@@ -194,6 +195,22 @@ async def test_a_letter_that_ends_scribes_is_given_up_and_the_next_one_read() ->
         with pytest.raises(ComputeFailed, match="as asked"):
             await rig.read(faulty.FAIL)
     assert rig.deaths == ["crashed", "crashed"]
+
+
+@scenario
+async def test_a_letter_that_cannot_be_handed_over_is_answered_and_the_next_one_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def without_threads(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async with at_desk() as rig:
+        with monkeypatch.context() as starved:
+            starved.setattr(process, "copying", without_threads)
+            with pytest.raises(RuntimeError, match="new thread"):
+                await rig.read()
+        assert x_of(await rig.read()) == [[[1, 2, 3]]]
+    assert rig.deaths == ["crashed"]
 
 
 @scenario
