@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 def files_besides(settings: Settings) -> int:
     """Files that are needed besides those of the connections within the limit."""
-    workers = settings.workers + 2  # and the express worker, and the scribe
+    workers = settings.workers + 3  # and the express worker, and two scribes
     return FILES_OF_SERVER + FILES_OF_WORKER * workers + LEAVING_CONNECTIONS
 
 

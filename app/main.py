@@ -26,7 +26,8 @@ from app.routes.body import Intake
 from app.routes.compute import Compute
 from app.routes.openapi import describe
 from app.routes.reading import decode_limits
-from app.scribe.desk import Desk, DeskLimits
+from app.scribe.desk import DeskLimits
+from app.scribe.desks import Desks
 from app.settings import Settings, limits
 from app.telemetry import Telemetry
 
@@ -69,19 +70,19 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     cost = cost_limits(settings)
     dispatcher = Dispatcher(dispatch_limits(settings, cost), telemetry)
     # Without workers everything is done in this process.
-    desk = Desk(desk_limits(settings), telemetry.worker_restarted) if settings.workers else None
+    desks = Desks(desk_limits(settings), telemetry.worker_restarted) if settings.workers else None
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await dispatcher.start()
-        if desk is not None:
-            await desk.start()
+        if desks is not None:
+            await desks.start()
         try:
             yield
         finally:
             await dispatcher.drain(0.0 if lifecycle.hurried else settings.drain_timeout_s)
-            if desk is not None:
-                await desk.close()
+            if desks is not None:
+                await desks.close()
 
     app = Application(
         title="Convoke",
@@ -105,7 +106,7 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     app.add_middleware(Edge, settings=settings, telemetry=telemetry, lifecycle=lifecycle)
     app.add_exception_handler(HTTPException, _refused_by_the_router)
     app.state.gate = gate = Gate(dispatcher, telemetry, lifecycle)
-    app.compute = Compute(settings, dispatcher, intake, lifecycle, gate, cost, desk)
+    app.compute = Compute(settings, dispatcher, intake, lifecycle, gate, cost, desks)
     app.to_compute = Edge(app.compute, settings, telemetry, lifecycle)
     for router in (
         catalogue.router,
@@ -129,7 +130,7 @@ def cost_limits(settings: Settings) -> CostLimits:
 
 
 def desk_limits(settings: Settings) -> DeskLimits:
-    """The desk's part of the settings."""
+    """The desks' part of the settings."""
     return DeskLimits(
         decode=decode_limits(settings),
         body_bytes=min(settings.max_json_bytes, settings.max_body_bytes),

@@ -35,7 +35,8 @@ from app.routes.body import Body, Intake
 from app.routes.departure import unless_gone
 from app.routes.head import deadline_of, text_of, visitor_of
 from app.routes.reading import Reader, Sender
-from app.scribe.desk import LARGE_NUMBERS, Desk
+from app.scribe.desk import LARGE_NUMBERS
+from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import Exchange, Form, encode, encode_map, full_name, negotiate
 from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
@@ -56,7 +57,7 @@ class Compute:
         lifecycle: Lifecycle,
         gate: Gate,
         cost: CostLimits,
-        desk: Desk | None,
+        desks: Desks | None,
     ) -> None:
         self._settings = settings
         self._dispatcher = dispatcher
@@ -65,8 +66,8 @@ class Compute:
         self._gate = gate
         self._access = Access(settings.api_keys)
         self._names = operation_names(engine.operations())
-        self._reader = Reader(settings, desk)
-        self._desk = desk
+        self._reader = Reader(settings, desks)
+        self._desks = desks
         self._cost_limits = cost
         self._quotas = Quotas(quota_limits(settings))
 
@@ -203,13 +204,13 @@ class Compute:
 
     def _write(self, call: engine.Call, exchange: Exchange, sender: Sender) -> Write | None:
         """What has an answer written beside the event loop."""
-        if self._desk is None:
+        if self._desks is None:
             return None
-        desk = self._desk
+        desks = self._desks
 
         def write(answer: Answer) -> Awaitable[memoryview]:
             info = _info(call, answer)
-            return desk.write(answer.tensors, info, exchange, sender.client, sender.deadline)
+            return desks.write(answer.tensors, info, exchange, sender.client, sender.deadline)
 
         return write
 

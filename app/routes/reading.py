@@ -11,7 +11,8 @@ from app.edge import RECORD
 from app.record import Record
 from app.routes.body import Body
 from app.routes.departure import unless_gone
-from app.scribe.desk import LARGE_BYTES, Desk
+from app.scribe.desk import LARGE_BYTES
+from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import (
     DecodeLimits,
@@ -37,37 +38,37 @@ class Reader:
     """Reads bodies; one for each application.
 
     Args:
-        desk: reads large JSON; None where the event loop has to.
+        desks: read large JSON; None where the event loop has to.
     """
 
-    def __init__(self, settings: Settings, desk: Desk | None) -> None:
+    def __init__(self, settings: Settings, desks: Desks | None) -> None:
         self._limits = decode_limits(settings)
         self._decoder = Decoder(self._limits)
-        self._desk = desk
+        self._desks = desks
 
     async def request(
         self, body: Body, exchange: Exchange, sender: Sender
     ) -> tuple[Request, Form | None]:
         """Read a body of `forward` or `backward`, see `Decoder.decode` and `Desk.read`."""
-        desk = self._desk_for(body, exchange)
-        if desk is None:
+        desks = self._desks_for(body, exchange)
+        if desks is None:
             return self._decoder.decode(body, exchange)
-        return cast(Request, await self._read(desk, body, sender)), None
+        return cast(Request, await self._read(desks, body, sender)), None
 
     async def plan_request(self, body: Body, exchange: Exchange, sender: Sender) -> PlanRequest:
         """Read a body of `plan`, see `decode_plan` and `Desk.read`."""
-        desk = self._desk_for(body, exchange)
-        if desk is None:
+        desks = self._desks_for(body, exchange)
+        if desks is None:
             return decode_plan(body, exchange, self._limits)
-        return cast(PlanRequest, await self._read(desk, body, sender))
+        return cast(PlanRequest, await self._read(desks, body, sender))
 
-    def _desk_for(self, body: Body, exchange: Exchange) -> Desk | None:
+    def _desks_for(self, body: Body, exchange: Exchange) -> Desks | None:
         large = exchange.request == "json" and len(body) >= LARGE_BYTES
-        return self._desk if large else None
+        return self._desks if large else None
 
-    def _read(self, desk: Desk, body: Body, sender: Sender) -> Awaitable[Request | PlanRequest]:
+    def _read(self, desks: Desks, body: Body, sender: Sender) -> Awaitable[Request | PlanRequest]:
         record: Record = sender.scope[RECORD]
-        work = desk.read(body, record.action, sender.client, sender.deadline)
+        work = desks.read(body, record.action, sender.client, sender.deadline)
         return unless_gone(work, sender.scope, sender.receive)
 
 

@@ -86,7 +86,7 @@ class _Order:
 
 
 class Desk:
-    """Takes letters and gives back what became of them; one for each server.
+    """Takes letters and gives back what became of them.
 
     Args:
         on_death: told why a scribe died.
@@ -283,8 +283,9 @@ class Desk:
         )
 
 
-def scribe_maker(limits: DeskLimits) -> Callable[[], Scribe]:
-    """What makes scribes with room for every letter that the limits let in."""
+def scribe_maker(limits: DeskLimits, *, urgent: bool = False) -> Callable[[], Scribe]:
+    """What makes scribes with room for every letter that the limits let in; see `ScribeOptions`."""
     decode = limits.decode
     room = max(reading_room(limits.body_bytes), writing_room(decode.max_elements, decode.max_rank))
-    return lambda: Scribe(ScribeOptions(arena_bytes=room))
+    options = ScribeOptions(arena_bytes=room, urgent=urgent)
+    return lambda: Scribe(options)

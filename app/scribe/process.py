@@ -28,11 +28,13 @@ class ScribeOptions:
         arena_bytes: most shared memory for one letter and what becomes of it.
         keep_bytes: shared memory that is kept from one letter to the next.
         command: the program and its first arguments.
+        urgent: whether it comes before others, as what it does is soon done; else it yields to them.
     """
 
     arena_bytes: int
     keep_bytes: int = 4 << 20
     command: Sequence[str] = COMMAND
+    urgent: bool = False
 
 
 class Scribe:
@@ -56,7 +58,9 @@ class Scribe:
         if self._child is not None and self._child.dead:
             await self.leave()
         if self._child is None:
-            self._child = Child(self._options.command, [self._arena.fd])
+            self._child = Child(
+                self._options.command, [self._arena.fd], urgent=self._options.urgent
+            )
             await self._child.start()
         self._arena.fit(letter.room)
         message = await copying(letter.nbytes, lambda: letter.put(self._arena))

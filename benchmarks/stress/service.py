@@ -21,7 +21,7 @@ SCRIBE = "\0app.scribe\0"
 
 @dataclass(frozen=True)
 class Held:
-    """What the processes of a service hold; in all but `memory` without the scribe, which comes and goes.
+    """What the processes of a service hold; in all but `memory` without the scribes, which come and go.
 
     Attributes:
         memory: bytes, shared ones counted once. processes, threads, files: how many.
@@ -54,12 +54,13 @@ class Service:
     @property
     def workers(self) -> list[int]:
         """The workers among them, which are there all the time."""
-        return [pid for pid in self.children if pid != self.scribe]
+        scribes = self.scribes
+        return [pid for pid in self.children if pid not in scribes]
 
     @property
-    def scribe(self) -> int | None:
-        """The one that reads and writes large JSON; None where there is none now."""
-        return next((pid for pid in self.children if SCRIBE in _read(f"/proc/{pid}/cmdline")), None)
+    def scribes(self) -> list[int]:
+        """Those that read and write large JSON and are there now."""
+        return [pid for pid in self.children if SCRIBE in _read(f"/proc/{pid}/cmdline")]
 
     def log(self) -> str:
         """What it has written to its log so far."""

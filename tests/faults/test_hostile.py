@@ -12,6 +12,7 @@ import msgpack
 import pytest
 
 from app.scribe.desk import LARGE_BYTES
+from app.scribe.desks import QUICK_BYTES
 from benchmarks.stress.client import wire
 from benchmarks.stress.service import Service
 from tests.faults.hostile import JSON, POOL, REQUESTS, SPOKEN, Hostile, good, spoken
@@ -29,10 +30,9 @@ STACKS = ("Traceback", 'File "', "site-packages", ".py", "uvicorn", "starlette",
 def watched(service: Service) -> Iterator[Service]:
     """The service, which must be as it was when all is over."""
     _say(service, good()[0])
-    large = b'{"config": {"kernel": 1}, "x": [[[1]]]}'.ljust(
-        LARGE_BYTES
-    )  # so that there is a scribe
-    assert _say(service, spoken(Hostile("large", 200, POOL, large, media=JSON)))[0] == 200
+    for size in (LARGE_BYTES, QUICK_BYTES):  # so that there are scribes
+        large = b'{"config": {"kernel": 1}, "x": [[[1]]]}'.ljust(size)
+        assert _say(service, spoken(Hostile("large", 200, POOL, large, media=JSON)))[0] == 200
     before, workers = service.held(), service.workers
     yield service
     after = service.held()

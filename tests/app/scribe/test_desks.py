@@ -1,0 +1,66 @@
+"""What is quick does not wait for what is not, and neither takes the other's room."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.errors import QueueFull
+from app.scribe import desks as module
+from app.scribe.desk import DeskLimits
+from app.scribe.desks import Desks
+from app.scribe.process import Scribe, ScribeOptions
+from app.wire import DecodeLimits, PlanRequest, Request, encode
+from tests.app.dispatching import Gate, scenario
+from tests.app.scribe import faulty
+from tests.app.wire.bodies import JSON
+
+COMMAND = (sys.executable, "-P", str(Path(faulty.__file__)))
+QUICK, SLOW = b"{}", faulty.AT_GATE
+
+
+@pytest.fixture(name="gate")
+def _gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    monkeypatch.setenv(faulty.GATE, str(tmp_path / "gate"))
+    return Gate(tmp_path / "gate")
+
+
+def maker(_: DeskLimits, *, urgent: bool = False) -> Callable[[], Scribe]:
+    return lambda: Scribe(ScribeOptions(arena_bytes=1 << 20, command=COMMAND, urgent=urgent))
+
+
+@scenario
+async def test_what_is_quick_does_not_wait(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "QUICK_BYTES", len(SLOW))
+    monkeypatch.setattr(module, "scribe_maker", maker)
+    room = 4 * len(SLOW)
+    desks = Desks(DeskLimits(DecodeLimits(), len(SLOW), room, work_s=60.0), lambda _: None)
+    await desks.start()
+
+    def read(body: bytes) -> asyncio.Task[Request | PlanRequest]:
+        return asyncio.create_task(desks.read(body, "forward", "a", None))
+
+    slow = [read(SLOW)]
+    await gate.reached()
+    slow += [read(SLOW), read(SLOW)]
+    assert await read(QUICK) == Request(None, {}, None, ())
+    y = {"y": np.ones((1, 1), np.float32)}
+    assert bytes(await desks.write(y, {}, JSON, "a", None)) == encode(y, {}, JSON)
+    with pytest.raises(QueueFull):
+        await read(SLOW)
+    assert await read(QUICK) == Request(None, {}, None, ())
+    assert not any(each.done() for each in slow)
+    large = {"y": np.ones(len(SLOW), np.float64)}
+    slow_too = asyncio.create_task(desks.write(large, {}, JSON, "a", None))
+    for each in slow:
+        gate.open()
+        await each
+        if each is not slow[-1]:
+            await gate.reached()
+    assert bytes(await slow_too) == encode(large, {}, JSON)
+    await desks.close()
