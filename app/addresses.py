@@ -1,4 +1,4 @@
-"""How many connections each address holds. Pure."""
+"""How many connections each address has. Pure."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ HOST_BITS = 64
 
 
 class Addresses:
-    """Counts the connections of each address.
+    """Counts connections, all together and those of each address.
 
-    Args:
-        most: that one address may hold; 0 for any number.
+    Attributes:
+        total: of all addresses.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self) -> None:
+        self.total = 0
         self._held: dict[str, int] = {}
 
     def enter(self, address: str) -> None:
-        """A connection was opened; `leave` is to be called for each, refused or not."""
+        """There is one more; `leave` is to be called for it."""
         network = _network(address)
         self._held[network] = self._held.get(network, 0) + 1
+        self.total += 1
 
     def leave(self, address: str) -> None:
         """It was closed."""
@@ -30,10 +31,11 @@ class Addresses:
         self._held[network] -= 1
         if not self._held[network]:
             del self._held[network]
+        self.total -= 1
 
-    def beyond(self, address: str) -> int:
-        """By how many connections an address is over its limit; 0 or less where it is not."""
-        return self._held.get(_network(address), 0) - self._most if self._most else 0
+    def of(self, address: str) -> int:
+        """How many an address has."""
+        return self._held.get(_network(address), 0)
 
 
 def _network(address: str) -> str:

@@ -65,7 +65,8 @@ class Connection(HttpToolsProtocol):
     settings: Settings
     telemetry: Telemetry
     gate: Gate
-    addresses: Addresses
+    held: Addresses
+    leaving: Addresses
 
     def __init__(
         self,
@@ -100,13 +101,22 @@ class Connection(HttpToolsProtocol):
         self.flow = Flow(transport, self.pipeline, self._held)
         self._gone: asyncio.Future[None] = self.loop.create_future()
         self._expect("headers")
-        self.addresses.enter(self._address)
-        if len(self.connections) > self.settings.max_connections:
-            self._refuse(TooManyConnections(retry_after=1.0))
-        elif self.addresses.beyond(self._address) > 0:
-            most = self.settings.max_address_connections
+        refusal = self._without_place()
+        # Those who are only told so take nobody's place.
+        self._among = self.leaving if refusal else self.held
+        self._among.enter(self._address)
+        if refusal:
+            self._refuse(refusal)
+
+    def _without_place(self) -> ServiceError | None:
+        """How a connection is refused that is one too many."""
+        if self.held.total >= self.settings.max_connections:
+            return TooManyConnections(retry_after=1.0)
+        most = self.settings.max_address_connections
+        if most and self.held.of(self._address) >= most:
             detail = f"This address holds as many connections as one may, max_address_connections, {most}."
-            self._refuse(RateLimited(detail, retry_after=1.0))
+            return RateLimited(detail, retry_after=1.0)
+        return None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell those who work for the client."""
@@ -114,7 +124,7 @@ class Connection(HttpToolsProtocol):
         if self._current is not None:
             self._current.disconnected = True  # where others wait, uvicorn tells the last of them
         self.gate.left(self._number, self._address)
-        self.addresses.leave(self._address)
+        self._among.leave(self._address)
         if self._leaving is not None:
             self._leaving.cancel()
         self._unset_keepalive_if_required()  # else the timer would hold us for as long as it runs
@@ -360,16 +370,17 @@ class Connection(HttpToolsProtocol):
             self.cycle.message_event.set()
             if self._incoming is not None:
                 self._incoming.give_up()
-        beyond = len(self.connections) - self.settings.max_connections
-        if (
-            beyond > LEAVING_CONNECTIONS
-            or self.addresses.beyond(self._address) > LEAVING_OF_AN_ADDRESS
-        ):
+        if self._among is self.leaving and self._crowded():
             self.transport.close()
             return
         self.flow.resume_reading()
         self.transport.write_eof()
         self._leaving = self.loop.call_later(LINGER_S, self.transport.close)
+
+    def _crowded(self) -> bool:
+        """Whether more are leaving than can be held while they read why."""
+        mine = self.settings.max_address_connections and self.leaving.of(self._address)
+        return self.leaving.total > LEAVING_CONNECTIONS or mine > LEAVING_OF_AN_ADDRESS
 
     def _answering(self) -> bool:
         """Whether the application has a request of this connection."""
@@ -382,6 +393,7 @@ def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connec
         "settings": settings,
         "telemetry": telemetry,
         "gate": gate,
-        "addresses": Addresses(settings.max_address_connections),
+        "held": Addresses(),
+        "leaving": Addresses(),
     }
     return type("BoundedConnection", (Connection,), ours)

@@ -7,22 +7,15 @@ import pytest
 from app.addresses import Addresses
 
 
-def test_an_address_is_beyond_its_limit_until_it_leaves() -> None:
-    addresses = Addresses(2)
-    for beyond in (-1, 0, 1):
+def test_they_are_counted_until_they_leave() -> None:
+    addresses = Addresses()
+    for count in (1, 2, 3):
         addresses.enter("192.0.2.1")
-        assert addresses.beyond("192.0.2.1") == beyond
+        assert addresses.of("192.0.2.1") == addresses.total == count
     addresses.enter("192.0.2.2")
-    assert addresses.beyond("192.0.2.2") == -1
+    assert (addresses.of("192.0.2.2"), addresses.total) == (1, 4)
     addresses.leave("192.0.2.1")
-    assert addresses.beyond("192.0.2.1") == 0
-
-
-def test_without_a_limit_nobody_is_beyond_it() -> None:
-    addresses = Addresses(0)
-    for _ in range(1000):
-        addresses.enter("192.0.2.1")
-    assert addresses.beyond("192.0.2.1") == 0
+    assert (addresses.of("192.0.2.1"), addresses.total) == (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -37,14 +30,14 @@ def test_without_a_limit_nobody_is_beyond_it() -> None:
     ],
 )
 def test_what_counts_as_one_address(one: str, other: str, same: bool) -> None:
-    addresses = Addresses(1)
+    addresses = Addresses()
     addresses.enter(one)
     addresses.enter(other)
-    assert (addresses.beyond(one) == 1) is same
+    assert addresses.of(one) == (2 if same else 1)
 
 
 def test_who_has_left_is_forgotten() -> None:
-    addresses = Addresses(1)
+    addresses = Addresses()
     for address in ("192.0.2.1", "2001:db8::1", ""):
         addresses.enter(address)
         addresses.leave(address)

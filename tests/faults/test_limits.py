@@ -17,7 +17,7 @@ from starlette.types import Message
 
 from app.settings import Settings, limits
 from benchmarks.stress.client import Hung, Reply, Wire, ask, request, wire
-from benchmarks.stress.service import running
+from benchmarks.stress.service import Service, running, until
 from benchmarks.stress.traffic import packed
 from tests.app.asgi import Answer, Client, scope_of
 from tests.app.asgi import ask as ask_within
@@ -222,6 +222,21 @@ def test_headers_connections_and_callers() -> None:
 
     with running("--workers", "0", max_header_bytes="2048", max_connections="2") as service:
         asyncio.run(scenario(service.port))
+
+
+@pytest.mark.parametrize("limit", ["max_connections", "max_address_connections"])
+def test_a_place_is_free_at_once_whoever_was_refused_meanwhile(limit: str) -> None:
+    async def scenario(service: Service) -> None:
+        async with wire(service.port) as held, wire(service.port) as refused:
+            assert (await held.ask("/livez", method="GET")).status == 200
+            assert (await refused.reply()).status in (429, 503)
+            await held.close()
+            until(lambda: service.connections() == 1)
+            async with wire(service.port) as next_:
+                assert (await next_.ask("/livez", method="GET")).status == 200
+
+    with running("--workers", "0", **{limit: "1"}) as service:
+        asyncio.run(scenario(service))
 
 
 def test_one_address_leaves_connections_to_others() -> None:
