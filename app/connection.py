@@ -140,9 +140,7 @@ class Connection(HttpToolsProtocol):
                 self._turn_away(refusal)
                 return
             self._first = data[:HEAD_BYTES]
-        self._looked = False
         self._silent += len(data)
-        self._unset_keepalive_if_required()
         try:
             if rest := feed(self, data):
                 self._held.append(bytes(rest))
@@ -151,8 +149,13 @@ class Connection(HttpToolsProtocol):
             self._refuse(cause if isinstance(cause, ServiceError) else MalformedRequest())
         if self._silent > self.settings.max_header_bytes and not self.transport.is_closing():
             self._refuse(HeadersTooLarge(self.settings.max_header_bytes))
-        if self._coming is None and self._leaving is None and not self._answering():
-            # These bytes were no request, but the rest of one that has its answer, or empty lines.
+        idle = self._coming is None and self._leaving is None and not self._answering()
+        if idle and self._silent and self.timeout_keep_alive_task is not None:
+            return  # empty lines, with which nobody keeps a connection open
+        self._looked = False
+        self._unset_keepalive_if_required()
+        if idle:
+            # These bytes were the rest of a request that has its answer.
             self._await_next()
 
     def on_message_begin(self) -> None:

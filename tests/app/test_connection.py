@@ -148,6 +148,23 @@ def test_a_connection_is_idle_from_its_last_refusal_on() -> None:
     asyncio.run(scenario())
 
 
+def test_empty_lines_do_not_keep_a_connection_open() -> None:
+    async def scenario() -> None:
+        connection, _ = connected()
+        connection.data_received(ASKING)
+        timer = connection.timeout_keep_alive_task
+        assert timer is not None
+        connection.gate = Door(None)  # type: ignore[assignment]
+        for _ in range(3):
+            connection.data_received(b"\r\n")
+        assert connection.timeout_keep_alive_task is timer
+        assert not timer.cancelled()
+        connection.data_received(b"G")
+        assert timer.cancelled()
+
+    asyncio.run(scenario())
+
+
 def test_white_space_around_a_header_is_no_part_of_it() -> None:
     heard: list[tuple[bytes, bytes]] = []
 
