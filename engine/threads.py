@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -161,13 +160,7 @@ def for_each(function: Callable[..., None], blocks: Iterable[tuple[Any, ...]], f
                 check_stop()
                 function(*block)
 
-    taken = _cpu()
-
-    def help_() -> None:
-        _step_aside(taken)
-        work()
-
-    helpers = [_executor().submit(help_) for _ in range(min(_threads, len(blocks)) - 1)]
+    helpers = [_executor().submit(work) for _ in range(min(_threads, len(blocks)) - 1)]
     try:
         work()
     finally:
@@ -183,37 +176,6 @@ def for_each(function: Callable[..., None], blocks: Iterable[tuple[Any, ...]], f
 def _next(queue: Iterator[tuple[Any, ...]]) -> tuple[Any, ...] | None:
     # A list's iterator hands out each item once, whichever thread asks.
     return next(queue, None)
-
-
-def _cpu() -> int | None:
-    """The CPU that this thread runs on, where the system tells."""
-    ask = _asking()
-    return None if ask is None else ask()
-
-
-@cache
-def _asking() -> Callable[[], int] | None:
-    if not hasattr(os, "sched_setaffinity"):
-        return None
-    # Asking takes less than giving up the interpreter's lock.
-    found: Callable[[], int] | None = getattr(ctypes.PyDLL(None), "sched_getcpu", None)
-    return found
-
-
-def _step_aside(taken: int | None) -> None:
-    """Leave the CPU `taken` to the caller that computes on it, if there is another for this thread.
-
-    Linux often wakes a thread where the one that woke it runs, beside idle CPUs, and takes milliseconds
-    to move it. What this thread may use is in the end what it was.
-    """
-    if taken is None or _cpu() != taken:
-        return
-    allowed = os.sched_getaffinity(0)
-    others = allowed - {taken}
-    if others:
-        with suppress(OSError):
-            os.sched_setaffinity(0, others)
-            os.sched_setaffinity(0, allowed)
 
 
 def _executor() -> ThreadPoolExecutor:

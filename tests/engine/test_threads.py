@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 
@@ -112,39 +111,3 @@ def test_blas_is_held_to_one_thread_and_put_back() -> None:
 def test_no_fewer_than_one_thread() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         threads.set_threads(0)
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system has no such call")
-@pytest.mark.parametrize(
-    ("cpu", "allowed", "moves"),
-    [
-        (1, {0, 1, 2}, [{0, 2}, {0, 1, 2}]),
-        (0, {0, 1, 2}, []),
-        (1, {1}, []),
-    ],
-    ids=["beside the caller", "elsewhere", "no other"],
-)
-def test_a_helper_leaves_the_callers_cpu_and_may_come_back(
-    monkeypatch: pytest.MonkeyPatch, cpu: int, allowed: set[int], moves: list[set[int]]
-) -> None:
-    made: list[set[int]] = []
-    monkeypatch.setattr(threads, "_cpu", lambda: cpu)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed)
-    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cpus: made.append(cpus))
-    threads._step_aside(1)
-    assert made == moves
-
-
-def test_helpers_may_use_every_cpu_that_the_caller_may() -> None:
-    if not hasattr(os, "sched_getaffinity"):
-        pytest.skip("the system does not tell")
-    assert threads._cpu() in os.sched_getaffinity(0)
-    both, seen = threading.Barrier(2, timeout=30), []
-
-    def block(_: int) -> None:
-        both.wait()
-        seen.append(os.sched_getaffinity(0))
-
-    for _ in range(20):
-        threads.for_each(block, [(0,), (1,)], MUCH)
-    assert all(found == os.sched_getaffinity(0) for found in seen)
