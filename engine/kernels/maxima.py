@@ -10,19 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile, Windows
+from engine.kernels import handing, squares
 from engine.kernels.handing import Kept, hand
 from engine.kernels.patches import inside, within
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import (
+    Blocks,
     Pooling,
+    blocks,
     canonical,
     clear,
     few,
+    in_runs,
     overlapping,
     reduced_along,
     slices,
     stored,
     taps_between,
+    winner_blocks,
 )
 from engine.kernels.windows import window_argmax, window_max
 from engine.kernels.winners import reduced, winners
@@ -106,16 +111,33 @@ def _empty(windows: Windows, lo: int, hi: int) -> Array:
     return np.flatnonzero(taps_between(windows, lo, hi, 0, windows.size) == 0)
 
 
+def route_blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
+    """Blocks for `route`."""
+    if _square(p):
+        return blocks(p, samples, itemsize)
+    return winner_blocks(p, samples, itemsize, handing.room)
+
+
 def route(p: Pooling, x: Array, dy: Array, tile: Tile, dx: Array, kept: Kept) -> None:
     """Write the gradient dy (n, c, *P) of all maxima to those inputs of dx (n, c, *S) that a tile owns.
 
     The first input that equals a maximum gets it. `kept` lasts as long as the call.
     """
+    if (axes := _square(p)) and squares.hand(
+        stored(p, x), stored(p, dy), axes, tile, stored(p, dx)
+    ):
+        return
     if axes := few(p):
         hand(stored(p, x), stored(p, dy), axes, tile, stored(p, dx), kept)
         return
     clear(p, tile, dx)
     scatter_indices(tile_argmax(p, x, tile)[1], dy[within(slices(tile))], dx)
+
+
+def _square(p: Pooling) -> tuple[Axis, ...] | None:
+    """The axes, if windows are two by two and all channels of a position are a long run."""
+    axes = in_runs(p)
+    return axes if axes and squares.suits(axes) else None
 
 
 def spread_ties(

@@ -35,6 +35,9 @@ BLOCK = 1 << 18
 LEAST_RUN = 16
 """Channels of a position, where they come last, that a call of NumPy passes over well at a time."""
 
+RUN_BLOCKS = 2
+"""Blocks that are one where inputs are long runs: calls go fast there, and threads wait at each."""
+
 Box = tuple[slice, ...]
 
 
@@ -85,12 +88,13 @@ class Pooling:
         window = prod(min(axis.extent, axis.size) for axis in self.axes)
         return 48 * max(BLOCK, window)
 
-    def tiles(self) -> Iterator[Tile]:
-        """Tiles of outputs whose windows together hold about BLOCK inputs."""
+    def tiles(self, blocks: int = 1) -> Iterator[Tile]:
+        """Tiles of outputs whose windows together hold about BLOCK inputs, or some times as many."""
         ratio = max(1, -(-self.plane // prod(self.positions)))
         if self.channels_last:
             ratio *= self.channels
-        return tiles(self.positions, block_tile(self.positions, max(1, BLOCK // ratio)))
+        most = max(1, blocks * BLOCK // ratio)
+        return tiles(self.positions, block_tile(self.positions, most))
 
     def planes(self, samples: int) -> Iterator[tuple[slice, slice]]:
         """Blocks of samples and channels of about BLOCK inputs together; some more if one sum each."""
@@ -114,17 +118,20 @@ def blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
     """Blocks for reductions."""
     if overlapping(p):
         return winner_blocks(p, samples, itemsize)
-    return list(p.tiles()), list(p.planes(samples))
+    return list(p.tiles(RUN_BLOCKS if in_runs(p) else 1)), list(p.planes(samples))
+
+
+def in_runs(p: Pooling) -> tuple[Axis, ...] | None:
+    """The axes, if windows are few taps that pass over all channels of a position, a long run."""
+    return few(p) if p.channels_last and p.channels >= LEAST_RUN else None
 
 
 def overlapping(p: Pooling) -> tuple[Axis, ...] | None:
     """The axes, if windows share inputs: those are worth laying out for each tap to pass over.
 
-    Not where all channels of a position are a run, which taps pass over where it lies.
+    Not where they are long runs, which taps pass over where they lie.
     """
-    if p.channels_last and p.channels >= LEAST_RUN:
-        return None
-    axes = few(p)
+    axes = None if in_runs(p) else few(p)
     return axes if axes and any(axis.stride < axis.extent for axis in axes) else None
 
 

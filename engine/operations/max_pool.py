@@ -20,12 +20,17 @@ from engine.errors import InvalidValue, MissingField, ShapeMismatch, fail
 from engine.geometry import Axis, Tile
 from engine.indices import check_indices
 from engine.kernels.handing import Kept
-from engine.kernels.handing import room as hand_room
-from engine.kernels.maxima import admit_zeros, route, spread_ties, tile_argmax, tile_max
+from engine.kernels.maxima import (
+    admit_zeros,
+    route,
+    route_blocks,
+    spread_ties,
+    tile_argmax,
+    tile_max,
+)
 from engine.kernels.nan import settle
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import Pooling, blocks, few, slices, winner_blocks
-from engine.kernels.winners import room
 from engine.layouts import channels_first
 from engine.operation import Tails
 from engine.options import Choice, Flag, Shape, option
@@ -169,7 +174,8 @@ class MaxPool(Pool):
         zeros, ties = plan.config.pad_value == "zero", plan.config.ties
         samples = dx.shape[0]
         handed = ties == "first" and not zeros
-        tiles, cut = winner_blocks(pooling, samples, dx.itemsize, hand_room if handed else room)
+        cutting = route_blocks if handed else winner_blocks
+        tiles, cut = cutting(pooling, samples, dx.itemsize)
         kept = Kept()
 
         def tiled(n: slice, c: slice, tile: Tile) -> None:

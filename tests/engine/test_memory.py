@@ -36,6 +36,13 @@ LAYERS: list[tuple[str, str, dict[str, Any], tuple[int, ...], tuple[int, ...]]] 
     ),
     ("conv_transpose", "stride 2", {"stride": 2}, (4, 64, 56, 56), (64, 32, 3, 3)),
     ("max_pool", "overlapping", {"kernel": 5, "stride": 1, "padding": 2}, (4, 64, 112, 112), ()),
+    (
+        "max_pool",
+        "channels last",
+        {"kernel": 5, "stride": 1, "padding": 2, "layout": "NHWC"},
+        (4, 112, 112, 64),
+        (),
+    ),
     ("avg_pool", "overlapping", {"kernel": 5, "stride": 1, "padding": 2}, (4, 64, 112, 112), ()),
     ("lp_pool", "overlapping", {"kernel": 5, "stride": 1, "padding": 2}, (4, 64, 112, 112), ()),
     ("adaptive_avg_pool", "", {"output_size": 7}, (8, 64, 112, 112), ()),
