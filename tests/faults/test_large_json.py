@@ -84,7 +84,7 @@ def _clients(service: Service) -> Iterator[tuple[httpx.Client, httpx.Client]]:
 
 
 def client_of(service: Service) -> httpx.Client:
-    return httpx.Client(base_url=f"http://127.0.0.1:{service.port}", timeout=60)
+    return httpx.Client(base_url=f"http://127.0.0.1:{service.port}", timeout=300)
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/json; tensors=base64"])
