@@ -23,7 +23,7 @@ from app.workers.process import ProcessOptions, ProcessWorker
 from tests.app.workers import faulty
 
 FAULTY = (sys.executable, "-P", str(Path(faulty.__file__)))
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 WEIGHT = np.array([[[1.0, -2.0, 0.5]]], np.float32)
 

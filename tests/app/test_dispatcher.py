@@ -32,7 +32,7 @@ from app.errors import (
 from app.workers import pool
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import ComputeFailed
-from tests.app.dispatching import Gate, dispatching, expected, job, scenario
+from tests.app.dispatching import PATIENCE_S, Gate, dispatching, expected, job, scenario
 from tests.app.workers import faulty
 
 ALONE = (1, 1)
@@ -286,7 +286,7 @@ async def test_a_stopped_worker_is_replaced_and_its_request_is_not_to_blame(
 
 @scenario
 async def test_a_call_beyond_the_compute_limit_is_ended() -> None:
-    async with dispatching(max_compute_s=1.5) as rig:
+    async with dispatching(max_compute_s=4.0) as rig:
         with pytest.raises(WorkerCrashed):
             await rig.dispatcher.submit(job(faulty.FOR_EVER))
         await rig.dispatcher.submit(job())
@@ -360,7 +360,10 @@ async def test_a_deadline_in_the_queue_is_answered_at_once_and_never_computed(ga
 
 
 @scenario
-async def test_work_that_runs_past_its_deadline_is_stopped_and_the_worker_lives() -> None:
+async def test_work_that_runs_past_its_deadline_is_stopped_and_the_worker_lives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner, "STOP_GRACE_S", PATIENCE_S)
     async with dispatching() as rig:
         with pytest.raises(DeadlineExceeded):
             await rig.dispatcher.submit(job(faulty.UNTIL_STOPPED, within=0.3))
@@ -421,7 +424,10 @@ async def test_a_queued_request_that_is_cancelled_is_not_computed(gate: Gate) ->
 
 
 @scenario
-async def test_a_running_request_that_is_cancelled_is_stopped(gate: Gate) -> None:
+async def test_a_running_request_that_is_cancelled_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, gate: Gate
+) -> None:
+    monkeypatch.setattr(runner, "STOP_GRACE_S", PATIENCE_S)
     async with dispatching() as rig:
         held = await rig.hold(gate)
         long = rig.submit(job(faulty.UNTIL_STOPPED))
