@@ -138,7 +138,7 @@ function numbersOf(plane: Plane, cell: number): Numbers | null {
   for (const write of [brief, coarse]) {
     let widest = 1.3;
     for (let i = 0; i < plane.rows * plane.cols; i += 1) widest = Math.max(widest, breadth(write(plane.values[i])));
-    const size = Math.floor(Math.min(cell * 0.4, 15, (cell - 3) / widest) * 2) / 2;
+    const size = Math.floor(Math.min(cell * 0.4, 15, (cell - 5) / widest) * 2) / 2;
     if (size >= SMALLEST_FONT) return { size, write };
   }
   return null;

@@ -94,7 +94,7 @@ function accept(own: { set(blob: Blob | null): void }): void {
 function body(passed: Read<Passed>, traced: Read<Traced | null>, put: (change: Partial<ImageSettings>) => void, settings: Read<ImageSettings>): Child {
   const top = h("div", { class: "image-top" });
   const width = widthOf(top, 900);
-  const third = () => Math.min(300, Math.floor((width() - 2 * 28) / (width() < 620 ? 1 : 3)));
+  const third = () => Math.min(330, Math.floor((width() - 2 * 28) / (width() < 620 ? 1 : 3)));
   const one = (id: string, label: string, maps: Read<Maps>, tone: Tone) =>
     mapView({ id, label, maps, channel: 0, tone, width: third, chosen: () => -1 });
   const flat = (of: Grey, values: Float32Array): Maps => ({ channels: 1, rows: of.size, cols: of.size, values });
@@ -146,8 +146,8 @@ function stack(stage: "feature" | "pooled", title: string, passed: Read<Passed>,
   const maps = () => passed()[stage];
   const count = maps().channels;
   const each = () => {
-    const columns = Math.min(Math.max(count, 3), width() < 480 ? 2 : width() < 760 ? 3 : 5);
-    return Math.min(220, Math.floor((width() - (columns - 1) * 16) / columns));
+    const columns = Math.min(Math.max(count, 3), width() < 480 ? 2 : width() < 640 ? 3 : width() < 760 ? 4 : 5);
+    return Math.min(250, Math.floor((width() - (columns - 1) * 16) / columns));
   };
   for (let channel = 0; channel < count; channel += 1) {
     const name = () => FILTER_LABELS[passed().settings.filters[channel]] ?? "";
