@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +19,9 @@ from engine.threads import single_threaded_blas
 
 SIDE, PRODUCTS = 512, 8
 """Of the square matrices whose products tell what the machine allows, for each thread."""
+
+SETTLING_S = 0.02
+"""For which threads work before they are timed."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,23 @@ def speedup(case: Case, action: str, threads: int, budget: Budget) -> Speedup:
     """Time one case with one thread and with many; the engine is left with many."""
     tensors = inputs(case.tensors(), action)
     call = ours.prepare(case, action, "auto", tensors).on(tensors)
-    one = Peer("one", call, partial(engine.set_threads, 1))
-    many = Peer("many", call, partial(engine.set_threads, threads))
+    one = Peer("one", call, partial(_settled, 1, call))
+    many = Peer("many", call, partial(_settled, threads, call))
     samples = paired([one, many], budget)
     engine.set_threads(threads)
     return Speedup(case.name, action, case.batch, threads, samples["one"].over(samples["many"]))
+
+
+def _settled(threads: int, call: Callable[[], object]) -> None:
+    """Have so many threads that have been at work for a while.
+
+    New ones often begin on the CPU of the thread that made them, with scratch that is not in memory yet;
+    the engine's stay.
+    """
+    engine.set_threads(threads)
+    end = time.perf_counter() + SETTLING_S
+    while time.perf_counter() < end:
+        call()
 
 
 def ceiling(threads: int, budget: Budget) -> Spread:
