@@ -220,7 +220,7 @@ describe("a service in trouble", () => {
       verify: (page: Page) => page.getByRole("button", { name: "Check again" }).click(),
       checkerboard: (page: Page) => page.getByRole("button", { name: "more Kernel" }).click(),
       request: (page: Page) => page.getByRole("radio", { name: "Forward" }).click(),
-      image: (page: Page) => page.getByRole("radio", { name: "48" }).click(),
+      image: (page: Page) => page.getByRole("radiogroup", { name: "Stride" }).getByRole("radio", { name: "2" }).click(),
     };
     for (const [view, act] of Object.entries(views)) {
       for (const leave of [false, true]) {
@@ -232,6 +232,7 @@ describe("a service in trouble", () => {
         if (leave) await page.getByRole("tab", { name: "Trace" }).click();
         await page.unroute("**/v1/**");
         await page.locator(".trouble").waitFor({ state: "detached", timeout: 60_000 });
+        if (view === "image" && !leave) await page.getByText("4 × 16 × 16").waitFor();
         if (view === "verify" && !leave) await page.locator('[data-state="done"]').waitFor();
         await done();
       }

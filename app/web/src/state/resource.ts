@@ -20,6 +20,7 @@ export function resource<Q, T>(
   let ended = false;
   const submit = (now: Q) => {
     stale.set(true);
+    app.session.forget(latest);
     latest.submit(async (abort) => {
       if (ended) return;
       try {
@@ -33,7 +34,7 @@ export function resource<Q, T>(
         if (error instanceof AbortedError || ended) return;
         if (!(error instanceof ConvokeError)) throw error;
         // Whoever asked may be gone by then: the layer on show tells as well whether the service answers again.
-        app.session.report(error, () => (ended ? app.session.retry() : submit(now)));
+        app.session.report(error, () => (ended ? app.session.retry() : submit(now)), latest);
       }
     });
   };

@@ -41,7 +41,8 @@ export class Session {
   private retries = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private lastField = "";
-  private again: () => void = () => this.retry();
+  /** What failed and waits to be asked again, by who asked: one of them must not take another's turn. */
+  private readonly waiting = new Map<unknown, () => void>();
 
   constructor(readonly client: Client, first: Spec) {
     this.draft = signal<Spec>(first);
@@ -49,7 +50,7 @@ export class Session {
 
   /** Asks for `spec`. Older wishes that were not served yet are dropped. */
   want(spec: Spec, field = ""): void {
-    clearTimeout(this.timer);
+    this.forget(this);
     this.lastField = field;
     batch(() => {
       this.draft.set(spec);
@@ -70,7 +71,14 @@ export class Session {
   /** What failed last, once more and at once. */
   tryNow(): void {
     clearTimeout(this.timer);
-    this.again();
+    const all = this.waiting.size > 0 ? [...this.waiting.values()] : [() => this.retry()];
+    this.waiting.clear();
+    for (const again of all) again();
+  }
+
+  /** Whoever asked has asked anew. */
+  forget(who: unknown): void {
+    this.waiting.delete(who);
   }
 
   /** The service has answered. */
@@ -139,11 +147,11 @@ export class Session {
       this.refused(spec, field, error);
       return;
     }
-    this.report(error, () => this.retry());
+    this.report(error, () => this.retry(), this);
   }
 
   /** Says what is wrong and asks again by `again`, where time may help. */
-  report(error: ConvokeError, again: () => void): void {
+  report(error: ConvokeError, again: () => void, who: unknown): void {
     const offline = error instanceof NetworkError;
     const temporary = offline || (error instanceof ProblemError && error.temporary);
     const asked = error instanceof ProblemError ? error.retryAfter : null;
@@ -154,9 +162,9 @@ export class Session {
       message: error.message,
       retryAt: temporary ? Date.now() + wait * 1000 : null,
     });
-    this.again = again;
+    this.waiting.set(who, again);
     clearTimeout(this.timer);
-    if (temporary) this.timer = setTimeout(again, wait * 1000);
+    if (temporary) this.timer = setTimeout(() => this.waiting.size > 0 && this.tryNow(), wait * 1000);
   }
 
   private refused(spec: Spec, field: string, error: ProblemError): void {

@@ -39,7 +39,7 @@ export function verifyView(app: App): HTMLElement {
         if (!(error instanceof ConvokeError)) throw error;
         failure.set(error.message);
         state.set("failed");
-        app.session.report(error, () => (stop.signal.aborted ? app.session.retry() : again.update((n) => n + 1)));
+        app.session.report(error, () => (stop.signal.aborted ? app.session.retry() : again.update((n) => n + 1)), again);
       },
     );
     return () => stop.abort();
