@@ -34,6 +34,7 @@ def main(arguments: list[str], run: Run = engine.run) -> None:
     """Serve tasks until the server is gone."""
     control_fd, *arena_fds, threads = map(int, arguments)
     engine.set_threads(threads)
+    engine.operations()  # imports them all, for which the first task would wait otherwise
     arenas = [Mapping(fd) for fd in arena_fds]
     attend(control_fd, lambda message: _answer(message, arenas, run))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 from pathlib import Path
 
@@ -39,6 +40,16 @@ async def test_it_runs_wherever_the_server_was_started(
     assert b"OPENBLAS_NUM_THREADS=1" in environment
     await worker.close()
     assert not Path(f"/proc/{worker.pid}").exists()
+
+
+def test_the_first_task_waits_for_no_import() -> None:
+    program = """
+import sys
+from app.workers import process_main
+process_main.attend = lambda *_: sys.exit("engine.operations.conv" not in sys.modules)
+process_main.main(["0", "1"])
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @scenario
