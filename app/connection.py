@@ -20,16 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from app.addresses import Addresses
-from app.edge import (
-    ARRIVED,
-    CONNECTION,
-    FIRST_BYTES,
-    GONE,
-    LINGER_S,
-    REST,
-    SHARED_HEADERS,
-    new_request_id,
-)
+from app.edge import ARRIVED, CONNECTION, FIRST_BYTES, GONE, LINGER_S, REST, new_request_id
 from app.errors import (
     HeadersTooLarge,
     MalformedRequest,
@@ -45,7 +36,7 @@ from app.problems import problem
 from app.record import Record
 from app.settings import Settings
 from app.telemetry import Telemetry
-from app.transport import Flow, as_http, unsent_bytes
+from app.transport import Flow, last_answer, unsent_bytes
 
 _numbers = itertools.count(1)
 
@@ -361,9 +352,7 @@ class Connection(HttpToolsProtocol):
         if self._answering() and self.cycle.response_started:
             self.transport.close()
             return
-        headers = {name.decode(): value.decode() for name, value in SHARED_HEADERS}
-        headers |= {"X-Request-Id": record.request_id, "Server-Timing": record.server_timing()}
-        self.transport.write(as_http(refusal, headers))
+        self.transport.write(last_answer(refusal, record))
         self._leave()
 
     def _leave(self) -> None:

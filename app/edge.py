@@ -53,9 +53,6 @@ LEAVE_S = 0.5
 SMALL_REST = 1 << 20
 """A refused body of no more bytes is read to its end, and the connection is kept."""
 
-SHARED_HEADERS = ((b"x-content-type-options", b"nosniff"),)
-"""What every answer has."""
-
 _CLOSE = (b"connection", b"close")
 _EXPOSED = b"X-Request-Id, Server-Timing, Retry-After"
 _ALLOWED_HEADERS = b"Accept, Authorization, Content-Type, X-Deadline-Ms, X-Request-Id, traceparent"
@@ -151,9 +148,9 @@ class Edge:
 
 
 class _Answer:
-    """The `send` of one request: adds the shared headers and notes what went out."""
+    """The `send` of one request: adds the common headers and notes what went out."""
 
-    __slots__ = ("_headers", "_lifecycle", "_record", "_send")
+    __slots__ = ("_cors", "_lifecycle", "_record", "_send")
 
     def __init__(
         self,
@@ -164,19 +161,14 @@ class _Answer:
     ) -> None:
         self._send = send
         self._record = record
+        self._cors = cors
         self._lifecycle = lifecycle
-        self._headers = [
-            (b"x-request-id", record.request_id.encode()),
-            *SHARED_HEADERS,
-            *cors,
-        ]
 
     async def __call__(self, message: Message) -> None:
         """Send one message of the answer."""
         if message["type"] == "http.response.start":
             self._record.status = message["status"]
-            timing = (b"server-timing", self._record.server_timing().encode())
-            headers = [*message.get("headers", ()), timing, *self._headers]
+            headers = [*message.get("headers", ()), *self._record.common_headers(), *self._cors]
             if self._lifecycle.draining and _CLOSE not in headers:
                 headers.append(_CLOSE)
             message["headers"] = headers
@@ -186,8 +178,7 @@ class _Answer:
 
     async def problem(self, refusal: Problem, close: bool) -> None:
         """Send a problem; with `close`, as the connection's last answer, to be ended by the caller."""
-        headers = [(k.lower().encode(), v.encode()) for k, v in refusal.headers.items()]
-        headers.append((b"content-length", str(len(refusal.body)).encode()))
+        headers = refusal.fields()
         if close:
             headers.append(_CLOSE)
         await self({"type": "http.response.start", "status": refusal.status, "headers": headers})

@@ -19,13 +19,14 @@ from typing import NamedTuple
 
 from app import logs
 from app.dispatcher import Dispatcher
-from app.edge import SHARED_HEADERS, SMALL_REST, new_request_id
+from app.edge import SMALL_REST, new_request_id
 from app.errors import QueueFull
 from app.lifecycle import Lifecycle
 from app.problems import problem
 from app.promises import Visitor
 from app.record import Record
 from app.telemetry import Telemetry
+from app.transport import head
 
 KNOWN_HEADS = 256
 """Heads remembered; beyond it, all are forgotten."""
@@ -77,19 +78,14 @@ class Gate:
         self._known: dict[bytes, Known] = {}
         self._passed = 0
         self._refused: dict[Known, int] = {}
-        # What is the same in all answers, between detail and id, is put together here.
-        refusal = problem(QueueFull("%(detail)b", retry_after=1.0), "%(id)b")
-        head = (
-            b"HTTP/1.1 503 Service Unavailable\r\n",
-            b"content-type: %b\r\n" % refusal.headers["Content-Type"].encode(),
-            *(b"%b: %b\r\n" % header for header in SHARED_HEADERS),
-            b"server-timing: %b\r\n" % _at_once().server_timing().encode(),
-            b"content-length: %d\r\nretry-after: %d\r\nx-request-id: %b\r\n\r\n",
-        )
-        before, rest = refusal.body.split(b"%(detail)b")
-        between, after = rest.split(b"%(id)b")
-        self._same = len(before) + len(between) + len(after)
-        self._form = b"".join((*head, before, b"%b", between, b"%b", after))
+        # What is the same in all answers is put together here.
+        refusal = problem(QueueFull("%b", retry_after=1.0), "%b")
+        own = {b"retry-after": b"%d", b"content-length": b"%d"}
+        fields = [(name, own.get(name, value)) for name, value in refusal.fields()]
+        # Such a request takes no time for anything.
+        record = Record("%b", {}, monotonic(), status=refusal.status)
+        self._form = head(refusal.status, [*fields, *record.common_headers()]) + refusal.body
+        self._same = len(refusal.body) - len("%b%b")
 
     def remember(self, data: bytes, headers: Sequence[tuple[bytes, bytes]], known: Known) -> None:
         """A request was refused for want of room, and for nothing else.
@@ -150,7 +146,7 @@ class Gate:
             text = json.dumps(name.decode())[1:-1].encode()
         detail = error.detail.encode()
         size = self._same + len(detail) + len(text)
-        return self._form % (size, error.retry_after, name, detail, text)
+        return self._form % (error.retry_after, size, name, detail, text)
 
     def _pass(self, data: bytes) -> None:
         """A request goes on. Between two turns of the loop many may, of whom nobody else knows yet."""
@@ -172,11 +168,6 @@ class Gate:
             self._telemetry.turned_away(operation, action, count)
             fields = {"operation": operation, "action": action, "requests": count}
             logs.server.info("refused for want of room", extra={"fields": fields})
-
-
-def _at_once() -> Record:
-    """The story of a request that is turned away: no time for anything."""
-    return Record("", {}, monotonic(), status=503)
 
 
 def _parted(data: bytes) -> tuple[bytes, bytes, int]:

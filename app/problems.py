@@ -58,6 +58,11 @@ class Problem:
     headers: Mapping[str, str]
     body: bytes
 
+    def fields(self) -> list[tuple[bytes, bytes]]:
+        """Its headers and the length of its body, as they are sent."""
+        given = [(name.lower().encode(), value.encode()) for name, value in self.headers.items()]
+        return [*given, (b"content-length", str(len(self.body)).encode())]
+
 
 INTERNAL: Final = Kind(
     Exception,

@@ -51,6 +51,14 @@ class Record:
             return times
         return f"{times}, total;dur={(monotonic() - self.started) * 1e3:.3f}"
 
+    def common_headers(self) -> list[tuple[bytes, bytes]]:
+        """What every answer has, whatever it answers."""
+        return [
+            (b"server-timing", self.server_timing().encode()),
+            (b"x-request-id", self.request_id.encode()),
+            (b"x-content-type-options", b"nosniff"),
+        ]
+
     def fields(self) -> dict[str, object]:
         """What the log says of it."""
         line: dict[str, object] = {

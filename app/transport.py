@@ -6,12 +6,13 @@ import asyncio
 import fcntl
 import sys
 import termios
-from collections.abc import Mapping, Sized
+from collections.abc import Iterable, Sized
 
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from app.problems import Problem
+from app.record import Record
 
 
 class Flow(FlowControl):
@@ -46,10 +47,12 @@ def unsent_bytes(transport: asyncio.Transport) -> int:
     return ours + int.from_bytes(queued, sys.byteorder)
 
 
-def as_http(refusal: Problem, headers: Mapping[str, str]) -> bytes:
-    """The last answer of a connection, with more headers than the problem's own."""
-    fields = {**refusal.headers, **headers, "Content-Length": len(refusal.body)}
-    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-    return (
-        STATUS_LINE[refusal.status] + lines.encode() + b"Connection: close\r\n\r\n" + refusal.body
-    )
+def head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """An answer's head."""
+    return b"%b%b\r\n" % (STATUS_LINE[status], b"".join(b"%b: %b\r\n" % each for each in headers))
+
+
+def last_answer(refusal: Problem, record: Record) -> bytes:
+    """A problem as the whole answer after which the connection is closed."""
+    headers = (*refusal.fields(), *record.common_headers(), (b"connection", b"close"))
+    return head(refusal.status, headers) + refusal.body
