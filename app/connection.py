@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import math
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
@@ -16,22 +15,17 @@ from typing import Any
 
 from httptools import HttpParserError, HttpRequestParser
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.addresses import Addresses
 from app.edge import ARRIVED, CONNECTION, FIRST_BYTES, GONE, LINGER_S, REST, new_request_id
-from app.errors import (
-    HeadersTooLarge,
-    MalformedRequest,
-    RateLimited,
-    RequestTimeout,
-    ServiceError,
-    TooManyConnections,
-)
+from app.errors import HeadersTooLarge, MalformedRequest, RequestTimeout, ServiceError
 from app.framing import check_framing, check_host, feed, is_upgrade
 from app.gate import HEAD_BYTES, Gate, Refusal
 from app.incoming import SINK_BYTES, Incoming
+from app.keepalive import KeepAlive
+from app.patience import Part, Patience
+from app.places import Places
 from app.problems import problem
 from app.record import Record
 from app.settings import Settings
@@ -40,24 +34,14 @@ from app.transport import Flow, last_answer, unsent_bytes
 
 _numbers = itertools.count(1)
 
-LAST_READ_S = 0.05
-"""How long it is waited, before a time counts as over, for what has come and was not read."""
 
-LEAVING_CONNECTIONS = 64
-"""Connections beyond the limit that are held for the moment in which their refusal is read."""
-
-LEAVING_OF_AN_ADDRESS = 8
-"""The same of one address, beyond its own limit."""
-
-
-class Connection(HttpToolsProtocol):
+class Connection(KeepAlive):
     """One connection; `bounded` makes the class for given settings."""
 
     settings: Settings
     telemetry: Telemetry
     gate: Gate
-    held: Addresses
-    leaving: Addresses
+    places: Places
 
     def __init__(
         self,
@@ -72,18 +56,13 @@ class Connection(HttpToolsProtocol):
         self._incoming: Incoming | None = None  # the large body that is being received
         self.body_left = 0  # bytes of a body that are still to pass the parser
         self._held: deque[bytes] = deque()  # not parsed while requests wait that were; one at most
-        self._arrived = 0.0  # when the request that is coming in began, or the connection
-        self._coming: str | None = None  # the part of it that is awaited: headers, body or none
-        self._unsent = 0  # bytes of answers that the client had not taken at the last sweep
-        self._taken = 0.0  # when it last took some
+        self._patience = Patience(self.settings)
         self._number = next(_numbers)
         self._current: RequestResponseCycle | None = None  # the request that is being answered
         self._begun = False  # a request has begun and is not whole
         self.declining = False  # its head is told again, without its wish for another protocol
         self._first = b""  # what the request that is coming in began with
         self._turned_away = False  # it has its answer already
-        self._idle_since = -math.inf  # when the last was answered that set no timer
-        self._looked = False  # nothing came while it was looked once more for a next request
         self._leaving: asyncio.TimerHandle | None = None  # set once a refusal has been sent
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -91,23 +70,11 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self.flow = Flow(transport, self.pipeline, self._held)
         self._gone: asyncio.Future[None] = self.loop.create_future()
+        self._address = self.client[0] if self.client else ""
         self._expect("headers")
-        refusal = self._without_place()
-        # Those who are only told so take nobody's place.
-        self._among = self.leaving if refusal else self.held
-        self._among.enter(self._address)
-        if refusal:
-            self._refuse(refusal)
-
-    def _without_place(self) -> ServiceError | None:
-        """How a connection is refused that is one too many."""
-        if self.held.total >= self.settings.max_connections:
-            return TooManyConnections(retry_after=1.0)
-        most = self.settings.max_address_connections
-        if most and self.held.of(self._address) >= most:
-            detail = f"This address holds as many connections as one may, max_address_connections, {most}."
-            return RateLimited(detail, retry_after=1.0)
-        return None
+        self._place = self.places.enter(self._address)
+        if self._place.refusal is not None:
+            self._refuse(self._place.refusal)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell those who work for the client."""
@@ -115,7 +82,7 @@ class Connection(HttpToolsProtocol):
         if self._current is not None:
             self._current.disconnected = True  # where others wait, uvicorn tells the last of them
         self.gate.left(self._number, self._address)
-        self._among.leave(self._address)
+        self._place.leave()
         if self._leaving is not None:
             self._leaving.cancel()
         self._unset_keepalive_if_required()  # else the timer would hold us for as long as it runs
@@ -140,14 +107,13 @@ class Connection(HttpToolsProtocol):
             self._refuse(cause if isinstance(cause, ServiceError) else MalformedRequest())
         if self._silent > self.settings.max_header_bytes and not self.transport.is_closing():
             self._refuse(HeadersTooLarge(self.settings.max_header_bytes))
-        idle = self._coming is None and self._leaving is None and not self._answering()
+        idle = self._patience.awaited is None and self._leaving is None and not self._answering()
         if idle and self._silent and self.timeout_keep_alive_task is not None:
             return  # empty lines, with which nobody keeps a connection open
-        self._looked = False
         self._unset_keepalive_if_required()
         if idle:
             # These bytes were the rest of a request that has its answer.
-            self._await_next()
+            self.await_next()
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -157,7 +123,7 @@ class Connection(HttpToolsProtocol):
         self._head = 0
         self._begun = True
         ours = {
-            ARRIVED: self._arrived,
+            ARRIVED: self._patience.since,
             CONNECTION: self._number,
             FIRST_BYTES: self._first,
             GONE: self._gone,
@@ -174,7 +140,7 @@ class Connection(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header; trailers are counted and otherwise ignored."""
         self._count(len(name) + len(value))
-        if self._coming == "headers":
+        if self._patience.awaited == "headers":
             # White space around it is no part of a value (RFC 9112, section 5); the parser leaves some.
             super().on_header(name, value.rstrip(b" \t"))
 
@@ -186,7 +152,7 @@ class Connection(HttpToolsProtocol):
         self.declining = is_upgrade(self.parser)
         if self.declining:
             return
-        self._coming = "body"
+        self._patience.awaited = "body"
         self.body_left = next((int(v) for name, v in self.headers if name == b"content-length"), 0)
         super().on_headers_complete()
 
@@ -201,7 +167,7 @@ class Connection(HttpToolsProtocol):
         if self.declining:
             return
         self._silent = 0
-        self._coming, self._begun = None, False
+        self._patience.awaited, self._begun = None, False
         super().on_message_complete()
         if not self.pipeline:
             # A transport that is not read from does not tell when the client leaves.
@@ -217,7 +183,7 @@ class Connection(HttpToolsProtocol):
             # Before the next request is begun, whose body may be in it.
             self.loop.call_soon(self._parse_on)
         super().on_response_complete()
-        unread = self._coming == "body" and not self._answering()
+        unread = self._patience.awaited == "body" and not self._answering()
         if unread and self.body_left >= SINK_BYTES and not self.transport.is_closing():
             Incoming(self, self.body_left)
 
@@ -234,7 +200,8 @@ class Connection(HttpToolsProtocol):
         """Go on behind a body that the parser has not seen, with a parser that does not miss it."""
         if self._turned_away:
             self._turned_away = False
-            self._await_next()
+            self._patience.awaited = None
+            self.await_next()
             return
         self.parser = HttpRequestParser(self)
         self.on_message_complete()
@@ -249,9 +216,7 @@ class Connection(HttpToolsProtocol):
     @property
     def _between(self) -> bool:
         """Whether the next byte is a request's first, and its answer could be sent at once."""
-        if self._begun or self.flow.write_paused:
-            return False
-        return self.cycle is None or self.cycle.response_complete
+        return not self._begun and not self.flow.write_paused and not self._answering()
 
     def _turn_away(self, refusal: Refusal) -> None:
         """Answer a request that is not so much as parsed; what is to come of its body is nobody's."""
@@ -262,73 +227,27 @@ class Connection(HttpToolsProtocol):
             self._turned_away = True
             self._expect("body")
             Incoming(self, refusal.left)
-        elif self.timeout_keep_alive_task is not None:
-            self._idle_since = self.loop.time()
         else:
-            self._await_next()
-
-    def _await_next(self) -> None:
-        """The connection is idle from here on, as it is after an answer of the application."""
-        self._coming = None
-        self._unset_keepalive_if_required()
-        self.timeout_keep_alive_task = self.loop.call_later(
-            self.timeout_keep_alive, self.timeout_keep_alive_handler
-        )
-
-    def timeout_keep_alive_handler(self) -> None:
-        """Close an idle connection, unless it was used meanwhile: a timer costs more than a refusal."""
-        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
-        if left > 0:
-            self.timeout_keep_alive_task = self.loop.call_later(
-                left, self.timeout_keep_alive_handler
-            )
-        elif not self._looked:
-            # After a time in which we did not run, this comes before what lies in the socket.
-            self._looked = True
-            self.timeout_keep_alive_task = self.loop.call_later(
-                LAST_READ_S, self.timeout_keep_alive_handler
-            )
-        else:
-            super().timeout_keep_alive_handler()
-
-    @property
-    def _address(self) -> str:
-        return self.client[0] if self.client else ""
+            self._patience.awaited = None
+            self.idle_again()
 
     def expire(self, now: float, lost: float = 0.0) -> None:
-        """End the connection if the client has been too slow to send, or to take its answer.
-
-        Args:
-            lost: seconds in which we did not run; they do not count against the client.
-        """
-        self._arrived = min(self._arrived + lost, now)
-        self._taken = min(self._taken + lost, now)
+        """End the connection if the client has been too slow to send, or to take its answer."""
         unsent = unsent_bytes(self.transport)
-        if unsent == 0 or unsent != self._unsent:
-            self._unsent, self._taken = unsent, now
-        if now - self._taken > self.settings.answer_timeout_s:
+        late = self._patience.overdue(now, lost, unsent, held=bool(self.pipeline))
+        if late == "answer":
             self.telemetry.connection_refused("answer-not-taken")
             self.transport.abort()
-            return
-        if self.pipeline:
-            # What waits for the answers before it is not read, so its time does not run.
-            self._arrived = now
-        waited = now - self._arrived
-        if self._coming == "headers" and waited > self.settings.header_timeout_s:
-            if not self._head and not self._silent:
-                self.transport.close()  # it was opened and never used; nobody waits for an answer
-                return
-            self._refuse(RequestTimeout("The request's headers did not arrive in time."))
-        elif self._coming == "body" and waited > self.settings.body_timeout_s:
-            if not self._answering():
-                self.transport.close()  # it has its answer, and sends a body that nobody wants
-                return
-            self._refuse(RequestTimeout("The request's body did not arrive in time."))
+        elif late == "headers" and not self._head and not self._silent:
+            self.transport.close()  # it was opened and never used; nobody waits for an answer
+        elif late == "body" and not self._answering():
+            self.transport.close()  # it has its answer, and sends a body that nobody wants
+        elif late is not None:
+            self._refuse(RequestTimeout(f"The request's {late} did not arrive in time."))
 
-    def _expect(self, part: str) -> None:
+    def _expect(self, part: Part) -> None:
         self._silent = 0
-        self._coming = part
-        self._arrived = monotonic()
+        self._patience.expect(part, monotonic())
 
     def _count(self, size: int) -> None:
         self._silent = 0
@@ -338,13 +257,13 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer for a request that never comes to its end, and hang up."""
-        record = Record(new_request_id(), {}, self._arrived)
+        record = Record(new_request_id(), {}, self._patience.since)
         refusal = problem(error, record.request_id)
         record.status = refusal.status
         self.telemetry.connection_refused(refusal.slug)
-        coming, self._coming = self._coming, None
+        awaited, self._patience.awaited = self._patience.awaited, None
         self._held.clear()
-        if self._answering() and coming != "body":
+        if self._answering() and awaited != "body":
             # The request before it is owed its answer, and is the last to get one.
             self.cycle.keep_alive = False
             self.flow.pause_reading()
@@ -362,17 +281,12 @@ class Connection(HttpToolsProtocol):
             self.cycle.message_event.set()
             if self._incoming is not None:
                 self._incoming.give_up()
-        if self._among is self.leaving and self._crowded():
+        if self._place.crowded:
             self.transport.close()
             return
         self.flow.resume_reading()
         self.transport.write_eof()
         self._leaving = self.loop.call_later(LINGER_S, self.transport.close)
-
-    def _crowded(self) -> bool:
-        """Whether more are leaving than can be held while they read why."""
-        mine = self.settings.max_address_connections and self.leaving.of(self._address)
-        return self.leaving.total > LEAVING_CONNECTIONS or mine > LEAVING_OF_AN_ADDRESS
 
     def _answering(self) -> bool:
         """Whether the application has a request of this connection."""
@@ -381,11 +295,5 @@ class Connection(HttpToolsProtocol):
 
 def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connection]:
     """The connection class of a server."""
-    ours = {
-        "settings": settings,
-        "telemetry": telemetry,
-        "gate": gate,
-        "held": Addresses(),
-        "leaving": Addresses(),
-    }
+    ours = {"settings": settings, "telemetry": telemetry, "gate": gate, "places": Places(settings)}
     return type("BoundedConnection", (Connection,), ours)

@@ -10,7 +10,7 @@ import logging
 import resource
 from dataclasses import replace
 
-from app.connection import LEAVING_CONNECTIONS
+from app.places import LEAVING_CONNECTIONS
 from app.settings import Settings
 
 FILES_OF_SERVER = 64

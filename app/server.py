@@ -19,8 +19,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from app import logs
-from app.connection import LAST_READ_S, Connection, bounded
+from app.connection import Connection, bounded
 from app.files import with_files
+from app.keepalive import LAST_READ_S
 from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.settings import Settings

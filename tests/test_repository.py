@@ -24,7 +24,6 @@ CORPUS = Path("tests/fuzz/corpus")
 
 # Modules over 300 lines, and why each is one concept all the same.
 LONG_MODULES = {
-    "app/connection.py": "one protocol; its callbacks share one state",
     "app/problems.py": "one table; a row is all that is said of one kind of problem",
 }
 LONGEST = 300

@@ -36,7 +36,7 @@ def has_come(connection: Connection | None, request_: bytes) -> bool:
     """Whether a connection has had a request, and has answered it unless it lacks its end."""
     if connection is None or not request_:
         return connection is not None
-    if connection._coming == "body":
+    if connection._patience.awaited == "body":
         return True
     answered = connection.cycle is not None and connection.cycle.response_complete
     return answered or connection._leaving is not None
@@ -142,7 +142,7 @@ def test_a_connection_is_idle_from_its_last_refusal_on() -> None:
         connection._idle_since -= 60
         connection.timeout_keep_alive_handler()
         assert not transport.closed  # but it is looked once more for what has come
-        connection.timeout_keep_alive_handler()
+        connection.timeout_keep_alive_handler(looked=True)
         assert transport.closed
 
     asyncio.run(scenario())

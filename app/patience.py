@@ -1,0 +1,56 @@
+"""How long a client may take. Pure: times are seconds on any one clock, given by the caller."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from app.settings import Settings
+
+Part = Literal["headers", "body"]
+
+
+class Patience:
+    """What a connection waits for, and since when.
+
+    Attributes:
+        awaited: the part of a request that is to come; None where none is.
+        since: when the request that is coming in began, or the connection.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.awaited: Part | None = None
+        self.since = 0.0
+        self._unsent = 0  # bytes of answers that the client had not taken when it was asked last
+        self._taken = 0.0  # when it last took some
+
+    def expect(self, part: Part, now: float) -> None:
+        """A part of a request is to come, for which the time runs from now on."""
+        self.awaited = part
+        self.since = now
+
+    def overdue(
+        self, now: float, lost: float, unsent: int, *, held: bool
+    ) -> Part | Literal["answer"] | None:
+        """What has taken too long; to be asked again and again, about once a second.
+
+        Args:
+            lost: seconds in which we did not run; they do not count against the client.
+            unsent: bytes of answers that the client has not taken.
+            held: nothing is read, since requests wait for the answers before them.
+        """
+        limits = self._settings
+        self.since = min(self.since + lost, now)
+        self._taken = min(self._taken + lost, now)
+        if unsent == 0 or unsent != self._unsent:
+            self._unsent, self._taken = unsent, now
+        if now - self._taken > limits.answer_timeout_s:
+            return "answer"
+        if held:
+            self.since = now
+        waited = now - self.since
+        if self.awaited == "headers" and waited > limits.header_timeout_s:
+            return "headers"
+        if self.awaited == "body" and waited > limits.body_timeout_s:
+            return "body"
+        return None
