@@ -1,11 +1,9 @@
-"""What the tests of the dispatcher share: small jobs, faulty workers, and a gate to hold them at."""
+"""What the tests of the dispatcher share: small jobs, and faulty workers."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import io
-import os
 import sys
 import time
 from collections import Counter
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 import engine
 from app.dispatcher import Answer, Dispatcher, DispatchLimits, Job
 from app.workers.process import ProcessOptions, ProcessWorker
+from tests.app.gates import Gate
 from tests.app.workers import faulty
 
 FAULTY = (sys.executable, "-P", str(Path(faulty.__file__)))
@@ -102,24 +101,6 @@ async def dispatching(workers: int = 1, **limits: Any) -> AsyncIterator[Rig]:
         assert await rig.dispatcher.drain(5.0)
     assert not rig.dispatcher.ready
     assert rig.dispatcher.queue_depth == rig.dispatcher.queue_bytes == rig.observer.depth == 0
-
-
-class Gate:
-    """A named pipe at which a worker waits."""
-
-    def __init__(self, path: Path) -> None:
-        os.mkfifo(path)
-        self._path = path
-        self._end: io.BufferedWriter | None = None
-
-    async def reached(self) -> None:
-        """Wait until a worker is at the gate."""
-        self._end = await asyncio.to_thread(self._path.open, "wb")
-
-    def open(self) -> None:
-        """Let the worker go on."""
-        assert self._end is not None
-        self._end.close()
 
 
 def encode(answer: Answer) -> bytes:

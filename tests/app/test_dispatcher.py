@@ -1,4 +1,4 @@
-"""Jobs through real workers that die, hang and fail, and through the thread of `workers=0`."""
+"""Jobs from acceptance to answer, through real workers and through the thread of `workers=0`."""
 
 from __future__ import annotations
 
@@ -11,38 +11,24 @@ import subprocess
 import sys
 import time
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import engine
 from app import runner
 from app.admission import CostLimits, QueueLimits
 from app.batcher import BatchLimits
-from app.dispatcher import Answer
 from app.errors import (
     DeadlineExceeded,
     LimitExceeded,
     QueueFull,
     ShuttingDown,
-    WorkerCrashed,
-    WorkersUnavailable,
 )
-from app.workers import pool
-from app.workers.process import ProcessOptions, ProcessWorker
-from app.workers.task import ComputeFailed
-from tests.app.dispatching import PATIENCE_S, Gate, dispatching, expected, job, scenario
+from tests.app.dispatching import PATIENCE_S, dispatching, expected, job, scenario
+from tests.app.gates import Gate
 from tests.app.workers import faulty
 
 ALONE = (1, 1)
-
-
-@pytest.fixture
-def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    path = tmp_path / "gate"
-    monkeypatch.setenv(faulty.GATE, str(path))
-    return Gate(path)
 
 
 @pytest.fixture(params=[0, 1, 2])
@@ -111,21 +97,6 @@ async def test_large_tensors_come_through_an_arena_that_grows_and_shrinks_back()
         )
 
 
-@scenario
-async def test_an_encoder_that_fails_harms_nobody_else(gate: Gate) -> None:
-    def refuse(answer: Answer) -> bytes:
-        raise ValueError(answer.requests)
-
-    async with dispatching() as rig:
-        held = await rig.hold(gate)
-        bad, good = rig.submit(job(encode=refuse)), rig.submit(job(seed=1))
-        gate.open()
-        with pytest.raises(ValueError, match="2"):
-            await bad
-        assert (await good).body == expected(job(seed=1))
-        await held
-
-
 # ---- admission
 
 
@@ -151,192 +122,6 @@ async def test_a_full_queue_refuses_and_says_when_to_come_back(gate: Gate) -> No
         gate.open()
         await asyncio.gather(held, *tasks)
         await rig.dispatcher.submit(job())
-
-
-# ---- failures of the engine
-
-
-@scenario
-async def test_only_the_guilty_member_of_a_batch_is_refused(gate: Gate) -> None:
-    async with dispatching() as rig:
-        held = await rig.hold(gate)
-        good = [job(seed=seed) for seed in range(3)]
-        tasks = [rig.submit(given) for given in good]
-        refused, failed = rig.submit(job(faulty.REFUSE)), rig.submit(job(faulty.FAIL))
-        gate.open()
-        with pytest.raises(engine.errors.InvalidIndices) as refusal:
-            await refused
-        assert refusal.value.issues == (engine.Issue(("indices",), "as asked", "less", 7),)
-        with pytest.raises(ComputeFailed, match="as asked"):
-            await failed
-        assert [(await task).body for task in tasks] == list(map(expected, good))
-        await held
-    assert rig.observer.restarts == []
-
-
-@scenario
-async def test_bad_indices_are_refused_inside_the_server_process_too() -> None:
-    x = np.ones((1, 1, 2), np.float32)
-    tensors = {"x": x, "indices": np.full((1, 1, 2), 99)}
-    specs = {name: engine.TensorSpec(a.shape, a.dtype.name) for name, a in tensors.items()}
-    call, samples = engine.prepare("max_unpool", "forward", {"output_size": [4]}, specs)
-    given = job()
-    bad = type(given)(
-        call, samples, {"output_size": [4]}, specs, None, tensors, None, "a", given.encode
-    )
-    async with dispatching(0) as rig:
-        with pytest.raises(engine.errors.InvalidIndices):
-            await rig.dispatcher.submit(bad)
-
-
-# ---- workers that die
-
-
-@scenario
-async def test_a_worker_killed_under_a_batch_loses_no_request(gate: Gate) -> None:
-    async with dispatching() as rig:
-        held = await rig.hold(gate)
-        jobs = [job(faulty.AT_GATE), *(job(seed=seed) for seed in range(5))]
-        tasks = [rig.submit(given) for given in jobs]
-        gate.open()
-        await held
-        await gate.reached()
-        os.kill(rig.workers[0].pid, signal.SIGKILL)
-        await rig.observer.restarted.wait()
-        gate.open()
-        await gate.reached()
-        gate.open()
-        answers = await asyncio.gather(*tasks)
-    assert [answer.body for answer in answers] == list(map(expected, jobs))
-    assert rig.observer.batches == [ALONE] * 7
-    assert rig.observer.restarts == ["killed"]
-
-
-@scenario
-async def test_a_request_that_kills_two_workers_is_named_and_its_mates_are_answered(
-    gate: Gate,
-) -> None:
-    async with dispatching() as rig:
-        held = await rig.hold(gate)
-        good = [job(seed=seed) for seed in range(4)]
-        tasks = [rig.submit(given) for given in good]
-        killer = rig.submit(job(faulty.DIE))
-        gate.open()
-        with pytest.raises(WorkerCrashed):
-            await killer
-        assert [(await task).body for task in tasks] == list(map(expected, good))
-        await held
-        await rig.dispatcher.submit(job())
-        assert rig.observer.restarts == ["crashed"] * 3
-
-
-@scenario
-async def test_a_request_that_takes_all_memory_is_named_and_its_mates_are_answered(
-    gate: Gate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pool, "BACKOFF_S", (0.0,))
-    async with dispatching() as rig:
-        held = await rig.hold(gate)
-        mates = [job(seed=seed) for seed in range(2)]
-        tasks = [rig.submit(given) for given in mates]
-        greedy = rig.submit(job(faulty.STARVE, seed=9))
-        gate.open()
-        await held
-        assert [(await task).body for task in tasks] == list(map(expected, mates))
-        with pytest.raises(WorkerCrashed):
-            await greedy
-    assert set(rig.observer.restarts) == {"memory"}
-    # Once in company, then alone; the last death may not have been told when its answer was.
-    assert len(rig.observer.restarts) >= runner.FATAL_BLAME / runner.BLAME["memory"]
-
-
-@scenario
-async def test_an_idle_worker_that_dies_is_replaced() -> None:
-    before = time.monotonic()
-    async with dispatching() as rig:
-        start_s = time.monotonic() - before
-        os.kill(rig.workers[0].pid, signal.SIGKILL)
-        await rig.observer.restarted.wait()
-        assert not rig.dispatcher.ready
-        started = time.monotonic()
-        assert (await rig.dispatcher.submit(job())).body == expected(job())
-        assert time.monotonic() - started < 1 + 3 * start_s
-        assert rig.dispatcher.ready
-
-
-@scenario
-async def test_a_stopped_worker_is_replaced_and_its_request_is_not_to_blame(
-    monkeypatch: pytest.MonkeyPatch, gate: Gate
-) -> None:
-    monkeypatch.setattr(runner, "WATCH_S", 0.05)
-    async with dispatching() as rig:
-        given = job(faulty.AT_GATE)
-        task = rig.submit(given)
-        for _ in range(3):
-            await gate.reached()
-            rig.observer.restarted.clear()
-            os.kill(rig.workers[-1].pid, signal.SIGSTOP)
-            await rig.observer.restarted.wait()
-            gate.open()
-        await gate.reached()
-        gate.open()
-        assert (await task).body == expected(given)
-    assert rig.observer.restarts == ["suspended"] * 3
-
-
-@scenario
-async def test_a_call_beyond_the_compute_limit_is_ended() -> None:
-    async with dispatching(max_compute_s=4.0) as rig:
-        with pytest.raises(WorkerCrashed):
-            await rig.dispatcher.submit(job(faulty.FOR_EVER))
-        await rig.dispatcher.submit(job())
-    assert rig.observer.restarts == ["stuck", "stuck"]
-
-
-@scenario
-async def test_many_deaths_leave_no_descriptor_mapping_or_zombie(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pool, "BACKOFF_S", (0.0,))
-
-    def held() -> tuple[int, int]:
-        gc.collect()
-        maps = Path("/proc/self/maps").read_text().count("memfd:convoke")
-        return len(list(Path("/proc/self/fd").iterdir())), maps
-
-    async with dispatching() as rig:
-        await rig.dispatcher.submit(job())
-        before = held()
-        for death in range(6):
-            rig.observer.restarted.clear()
-            os.kill(rig.workers[-1].pid, signal.SIGKILL)
-            await rig.observer.restarted.wait()
-            await rig.dispatcher.submit(job(seed=death))
-        assert held() == before
-        pids = [worker.pid for worker in rig.workers]
-    assert len(pids) == 7
-    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
-    assert held()[1] == 0
-
-
-@scenario
-async def test_when_no_worker_comes_up_nobody_waits_for_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pool, "BACKOFF_S", (0.0,))
-    async with dispatching() as rig:
-        rig._make = None  # type: ignore[method-assign, assignment]
-        broken = ProcessOptions(command=(sys.executable, "-c", "raise SystemExit(1)"))
-        rig.dispatcher._pool._make = lambda: ProcessWorker(broken)
-        os.kill(rig.workers[0].pid, signal.SIGKILL)
-        await rig.observer.restarted.wait()
-        with pytest.raises(WorkersUnavailable):
-            await rig.dispatcher.submit(job())
-        with pytest.raises(WorkersUnavailable):
-            await rig.dispatcher.submit(job())
-    rig.dispatcher._closing = False
-    with pytest.raises(WorkersUnavailable):
-        await rig.dispatcher.start()
 
 
 # ---- deadlines and cancellation
@@ -472,8 +257,9 @@ async def test_tensors_are_let_go_of_with_the_answer_whatever_it_is(workers: int
                 await asyncio.wait([task])
                 assert (task.exception() is None) == (ending == 0.0)
                 del task
-                await rig.dispatcher.submit(job(seed=1))
-                assert held() is None, ending
+                # Of two workers the one that had it may be through with it after the other's next job.
+                while held() is not None:
+                    await rig.dispatcher.submit(job(seed=1))
         finally:
             gc.enable()
 

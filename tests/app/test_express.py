@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-
-import pytest
 
 from app.batcher import Batcher, BatchLimits
-from tests.app.dispatching import Gate, dispatching, expected, job, scenario
+from tests.app.dispatching import dispatching, expected, job, scenario
+from tests.app.gates import Gate
 from tests.app.test_batcher import Named, entry, names
 from tests.app.workers import faulty
 
@@ -16,13 +14,6 @@ LARGE = 1 << 16
 """Width of a job that is large where `SMALL` is the limit."""
 
 SMALL = BatchLimits(small=1e5)
-
-
-@pytest.fixture
-def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    path = tmp_path / "gate"
-    monkeypatch.setenv(faulty.GATE, str(path))
-    return Gate(path)
 
 
 @scenario

@@ -323,7 +323,7 @@ ELSEWHERE = {
     "max_batch_bytes": "tests/app/test_batcher.py",
     "max_queue_requests": "tests/app/test_dispatcher.py",
     "max_json_waiting_bytes": "tests/app/scribe/test_desk.py",
-    "max_compute_s": "tests/app/test_dispatcher.py",
+    "max_compute_s": "tests/app/test_runner.py",
     "header_timeout_s": "tests/faults/test_clients.py",
     "body_timeout_s": "tests/faults/test_clients.py",
     "answer_timeout_s": "tests/faults/test_clients.py",

@@ -6,15 +6,12 @@ import os
 import signal
 import sys
 import threading
-from pathlib import Path
 
 from app.scribe.letters import answer
 from app.workers.arena import ALIGNMENT, Mapping
 from app.workers.channel import Message
 from app.workers.process_main import attend
-
-GATE = "CONVOKE_TEST_GATE"
-"""Environment variable with the path of a named pipe."""
+from tests.app import gates
 
 DIE, FAIL, FOR_EVER, AT_GATE = b'"die"', b'"fail"', b'"for ever"', b'{"at gate":0}'
 """Crash; raise; never end; wait for the gate."""
@@ -31,8 +28,7 @@ def misbehaving(message: Message, arena: Mapping) -> Message:
     if body == FOR_EVER:
         threading.Event().wait()
     if body == AT_GATE:
-        # Reading ends when the test, which opened the pipe to learn that we are here, closes it.
-        Path(os.environ[GATE]).read_bytes()
+        gates.wait()
     return answer(message, arena)
 
 

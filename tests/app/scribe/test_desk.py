@@ -32,7 +32,8 @@ from app.scribe.process import Scribe, ScribeOptions
 from app.wire import DecodeLimits, PlanRequest, Request, encode
 from app.workers import pool
 from app.workers.task import SUSPENDED, ComputeFailed
-from tests.app.dispatching import Gate, scenario
+from tests.app.dispatching import scenario
+from tests.app.gates import Gate
 from tests.app.scribe import faulty
 from tests.app.wire.bodies import JSON
 
@@ -92,12 +93,6 @@ async def at_desk(
         await rig.desk.close()
     assert rig.desk._bytes == 0
     assert not rig.desk._waiting
-
-
-@pytest.fixture(name="gate")
-def _gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    monkeypatch.setenv(faulty.GATE, str(tmp_path / "gate"))
-    return Gate(tmp_path / "gate")
 
 
 def x_of(request: Any) -> list[Any]:

@@ -16,18 +16,13 @@ from app.scribe.desk import DeskLimits
 from app.scribe.desks import Desks
 from app.scribe.process import Scribe, ScribeOptions
 from app.wire import DecodeLimits, PlanRequest, Request, encode
-from tests.app.dispatching import Gate, scenario
+from tests.app.dispatching import scenario
+from tests.app.gates import Gate
 from tests.app.scribe import faulty
 from tests.app.wire.bodies import JSON
 
 COMMAND = (sys.executable, "-P", str(Path(faulty.__file__)))
 QUICK, SLOW = b"{}", faulty.AT_GATE
-
-
-@pytest.fixture(name="gate")
-def _gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    monkeypatch.setenv(faulty.GATE, str(tmp_path / "gate"))
-    return Gate(tmp_path / "gate")
 
 
 def maker(_: DeskLimits, *, urgent: bool = False) -> Callable[[], Scribe]:

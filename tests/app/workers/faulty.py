@@ -7,15 +7,12 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import engine
 from app.workers.process_main import main
 from engine.errors import InvalidIndices
-
-GATE = "CONVOKE_TEST_GATE"
-"""Environment variable with the path of a named pipe."""
+from tests.app import gates
 
 DIE, FAIL, UNTIL_STOPPED, FOR_EVER, AT_GATE, REFUSE, STARVE = range(-1001, -1008, -1)
 """Crash; raise; compute until asked to stop; not even then; wait for the gate; refuse; run
@@ -40,8 +37,7 @@ def run(call: engine.Call, tensors: Any, rows: Any, allocate: Any, stop: Any) ->
             raise engine.Stopped
         time.sleep(0.001)
     if AT_GATE in asked:
-        # Reading ends when the test, which opened the pipe to learn that we are here, closes it.
-        Path(os.environ[GATE]).read_bytes()
+        gates.wait()
     return engine.run(call, tensors, rows, allocate, stop)
 
 
