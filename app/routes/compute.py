@@ -7,6 +7,7 @@ tensors on the way.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
 from math import prod
 from time import monotonic, perf_counter
@@ -35,13 +36,14 @@ from app.routes.body import Body, Intake
 from app.routes.departure import unless_gone
 from app.routes.head import deadline_of, text_of, visitor_of
 from app.routes.reading import Reader, Sender
-from app.scribe.desk import LARGE_NUMBERS
 from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import Exchange, Form, encode, encode_map, full_name, negotiate
 from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
 
 Write = Callable[[Answer], Awaitable[memoryview]]
+
+_ALONE = nullcontext()
 
 ACTIONS = ("forward", "backward", "plan")
 
@@ -105,17 +107,23 @@ class Compute:
         answer: bytes | memoryview = b""
         try:
             body = await self._read(sender, exchange)
-            if record.action == "plan":
-                answer = await self._plan(body, record, exchange, sender)
-            else:
-                # Others may have taken the room while the body came.
-                self._dispatcher.check_room(visitor)
-                job = await self._job(body, record, exchange, sender, visitor)
-                answer = await self._compute(job, record, sender)
+            with self._company(exchange, len(body)):
+                if record.action == "plan":
+                    answer = await self._plan(body, record, exchange, sender)
+                else:
+                    # Others may have taken the room while the body came.
+                    self._dispatcher.check_room(visitor)
+                    job = await self._job(body, record, exchange, sender, visitor)
+                    answer = await self._compute(job, record, sender)
             self._intake.hold(len(answer))
             await _send(send, exchange.media_type, answer)
         finally:
             self._intake.release(record.bytes_in + len(answer))
+
+    def _company(self, exchange: Exchange, nbytes: int) -> AbstractContextManager[None]:
+        """In which a request in JSON is served, so that several may be read beside the event loop."""
+        in_json = exchange.request == "json" or exchange.tensors == "list"
+        return self._desks.company(nbytes) if self._desks and in_json else _ALONE
 
     def _find(self, record: Record, params: Mapping[str, str]) -> None:
         """Settle operation and action, or refuse their names."""
@@ -199,14 +207,16 @@ class Compute:
             client=sender.client,
             visitor=visitor,
             encode=partial(_encode, call, exchange),
-            write=self._write(call, exchange, sender) if numbers >= LARGE_NUMBERS else None,
+            write=self._write(call, exchange, sender, numbers),
         )
 
-    def _write(self, call: engine.Call, exchange: Exchange, sender: Sender) -> Write | None:
-        """What has an answer written beside the event loop."""
-        if self._desks is None:
-            return None
+    def _write(
+        self, call: engine.Call, exchange: Exchange, sender: Sender, numbers: int
+    ) -> Write | None:
+        """What has an answer with so many numbers in lists written beside the event loop."""
         desks = self._desks
+        if desks is None or not desks.writes(numbers):
+            return None
 
         def write(answer: Answer) -> Awaitable[memoryview]:
             info = _info(call, answer)

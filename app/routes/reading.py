@@ -11,7 +11,6 @@ from app.edge import RECORD
 from app.record import Record
 from app.routes.body import Body
 from app.routes.departure import unless_gone
-from app.scribe.desk import LARGE_BYTES
 from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import (
@@ -63,8 +62,10 @@ class Reader:
         return cast(PlanRequest, await self._read(desks, body, sender))
 
     def _desks_for(self, body: Body, exchange: Exchange) -> Desks | None:
-        large = exchange.request == "json" and len(body) >= LARGE_BYTES
-        return self._desks if large else None
+        desks = self._desks
+        if desks is None or exchange.request != "json" or not desks.reads(len(body)):
+            return None
+        return desks
 
     def _read(self, desks: Desks, body: Body, sender: Sender) -> Awaitable[Request | PlanRequest]:
         record: Record = sender.scope[RECORD]

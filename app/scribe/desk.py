@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -27,6 +26,7 @@ from app.errors import (
     WorkersUnavailable,
 )
 from app.scribe.letters import Letter, Reading, Writing, reading_room, writing_room
+from app.scribe.orders import Order, Orders
 from app.scribe.process import Scribe, ScribeOptions, Written
 from app.wire import DecodeLimits, Exchange, PlanRequest, Request
 from app.workers.channel import Message
@@ -40,12 +40,6 @@ from app.workers.task import (
     WATCH_S,
     WorkerDied,
 )
-
-LARGE_BYTES = 64 << 10
-"""A body of so many takes the event loop some milliseconds to read."""
-
-LARGE_NUMBERS = 1 << 15
-"""So many numbers take it some milliseconds to write."""
 
 IDLE_S = 30.0
 """How long the scribe is kept without work; a new one takes a third of a second to start."""
@@ -70,21 +64,6 @@ class DeskLimits:
     work_s: float
 
 
-@dataclass(eq=False, slots=True)
-class _Order:
-    """A letter between its arrival and its answer."""
-
-    letter: Letter
-    client: str
-    future: asyncio.Future[Written]
-    blame: float = 0.0
-
-    def fail(self, error: Exception) -> None:
-        if not self.future.done():
-            # The frames of a traceback hold the letter, and so would keep its bytes in a circle.
-            self.future.set_exception(error.with_traceback(None))
-
-
 class Desk:
     """Takes letters and gives back what became of them.
 
@@ -100,8 +79,10 @@ class Desk:
         make: Callable[[], Scribe] | None = None,
     ) -> None:
         self._limits = limits
-        self._waiting: OrderedDict[str, deque[_Order]] = OrderedDict()
+        self._waiting = Orders()
         self._arrived = asyncio.Event()
+        self._called = False
+        self._scribe: Scribe | None = None
         self._bytes = 0
         self._rate = DrainRate()
         self._pool = Pool(1, make or scribe_maker(limits), self._serve, on_death, self._give_up)
@@ -111,11 +92,19 @@ class Desk:
         """Be ready to start a scribe."""
         await self._pool.start()
 
+    def ready(self, nbytes: int) -> bool:
+        """Whether a body would be taken, by a scribe that is up; where none is, one is started."""
+        if self._scribe is None or not self._scribe.up:
+            self._called = True
+            self._arrived.set()
+            return False
+        return self._has_room(nbytes)
+
     async def close(self) -> None:
         """End the scribe; what waits is refused."""
         self._closed = True
         await self._pool.close()
-        self._fail_all(ShuttingDown)
+        self._waiting.fail_all(ShuttingDown)
 
     async def read(
         self,
@@ -132,7 +121,7 @@ class Desk:
             DeadlineExceeded, WorkerCrashed, ComputeFailed: what became of it.
         """
         size = len(body)
-        if self._bytes and self._bytes + size > self._limits.waiting_bytes:
+        if not self._has_room(size):
             raise self._refusal()
         self._rate.advance(time.monotonic(), busy=self._bytes > 0)
         self._bytes += size
@@ -165,19 +154,21 @@ class Desk:
             raise ShuttingDown
         if self._pool.hopeless:
             raise WorkersUnavailable(retry_after=RETRY_S)
-        order = _Order(letter, client, asyncio.get_running_loop().create_future())
-        self._put(order)
+        order = Order(letter, client, asyncio.get_running_loop().create_future())
+        self._waiting.put(order)
+        self._arrived.set()
         try:
             async with asyncio.timeout_at(deadline):
                 return await order.future
         except TimeoutError:
             raise DeadlineExceeded from None
         finally:
-            self._withdraw(order)
+            self._waiting.withdraw(order)
             del order  # its error holds this frame, and would hold the letter in a circle
 
     async def _serve(self, scribe: Scribe, achieved: Callable[[], None]) -> None:
         """Give a scribe one letter after the other, until it dies; raises WorkerDied."""
+        self._scribe = scribe
         while True:
             order = await self._next(scribe)
             try:
@@ -188,11 +179,11 @@ class Desk:
             del order  # nothing large is held while there is nothing to do
             achieved()
 
-    async def _work_on(self, order: _Order, scribe: Scribe) -> None:
+    async def _work_on(self, order: Order, scribe: Scribe) -> None:
         try:
             reply = await scribe.begin(order.letter)
         except (WorkerDied, OSError):
-            self._again(order)  # it was no part of it
+            self._waiting.again(order)  # it was no part of it
             raise
         except Exception as error:
             # This process has no memory or no thread left; how far the scribe was started is not known.
@@ -205,7 +196,7 @@ class Desk:
             order.blame += BLAME.get(death.reason, 1.0)
             if order.blame >= FATAL_BLAME:
                 order.fail(WorkerCrashed())
-            self._again(order)
+            self._waiting.again(order)
             raise
         except Exception as error:  # noqa: BLE001 - it is the answer
             order.fail(error)
@@ -213,7 +204,7 @@ class Desk:
         if not order.future.done():
             order.future.set_result(written)
 
-    async def _watch(self, order: _Order, scribe: Scribe, reply: asyncio.Future[Message]) -> None:
+    async def _watch(self, order: Order, scribe: Scribe, reply: asyncio.Future[Message]) -> None:
         """Wait for a reply, and end a scribe that cannot or should not go on."""
         stuck = time.monotonic() + self._limits.work_s
         while not reply.done():
@@ -231,48 +222,27 @@ class Desk:
             waits: list[asyncio.Future[Any]] = [reply, order.future]
             await asyncio.wait(waits, timeout=WATCH_S, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _next(self, scribe: Scribe) -> _Order:
+    async def _next(self, scribe: Scribe) -> Order:
         """The next letter; a scribe that waits for long is sent away."""
         while not self._waiting:
+            if self._called:
+                self._called = False
+                await scribe.come()
+                continue
             self._arrived.clear()
             try:
                 async with asyncio.timeout(IDLE_S if scribe.there else None):
                     await self._arrived.wait()
             except TimeoutError:
                 await scribe.leave()
-        client, orders = self._waiting.popitem(last=False)
-        order = orders.popleft()
-        if orders:
-            self._waiting[client] = orders
-        return order
+        return self._waiting.take()
 
-    def _put(self, order: _Order) -> None:
-        self._waiting.setdefault(order.client, deque()).append(order)
-        self._arrived.set()
-
-    def _again(self, order: _Order) -> None:
-        """Put an order that is still waited for back into its place, which was the first."""
-        if not order.future.done():
-            self._waiting.setdefault(order.client, deque()).appendleft(order)
-            self._waiting.move_to_end(order.client, last=False)
-
-    def _withdraw(self, order: _Order) -> None:
-        """It is not waited for; take it out if it still waits."""
-        orders = self._waiting.get(order.client)
-        if orders is not None and order in orders:
-            orders.remove(order)
-            if not orders:
-                del self._waiting[order.client]
+    def _has_room(self, nbytes: int) -> bool:
+        return not self._bytes or self._bytes + nbytes <= self._limits.waiting_bytes
 
     def _give_up(self) -> None:
         """No scribe can be had, nor soon."""
-        self._fail_all(lambda: WorkersUnavailable(retry_after=RETRY_S))
-
-    def _fail_all(self, error: Callable[[], Exception]) -> None:
-        for orders in self._waiting.values():
-            for order in orders:
-                order.fail(error())
-        self._waiting.clear()
+        self._waiting.fail_all(lambda: WorkersUnavailable(retry_after=RETRY_S))
 
     def _refusal(self) -> QueueFull:
         waiting, most = self._bytes, self._limits.waiting_bytes

@@ -1,8 +1,12 @@
-"""Two desks, each with a scribe, so that what is read quickly does not wait for what takes long."""
+"""What of JSON is read and written beside the event loop, and at which of two desks.
+
+Each desk has a scribe, so that what is read quickly does not wait for what takes long.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +14,19 @@ from numpy.typing import NDArray
 
 from app.scribe.desk import Desk, DeskLimits, scribe_maker
 from app.wire import Exchange, PlanRequest, Request
+
+LARGE_BYTES = 64 << 10
+"""A body of so many takes the event loop some milliseconds to read."""
+
+LARGE_NUMBERS = 1 << 15
+"""So many numbers take it a good millisecond to write."""
+
+MIDDLE_BYTES = 8 << 10
+"""A body of so many takes the event loop up to half a millisecond to read, more than handing it over. One
+caller alone would only wait longer for it, but behind sixteen others would wait for all of them."""
+
+MIDDLE_NUMBERS = 1 << 13
+"""The same of numbers to write."""
 
 QUICK_BYTES = 256 << 10
 """So many bytes, of a body or of tensors, take a scribe some ten milliseconds, at worst thirty."""
@@ -22,6 +39,7 @@ class Desks:
     """What a `Desk` does, at one for what is quick or at one for what is not; one for each server."""
 
     def __init__(self, limits: DeskLimits, on_death: Callable[[str], None]) -> None:
+        self._under_way = 0  # requests in JSON that the event loop could read
         part = limits.waiting_bytes // QUICK_SHARE
         quick = replace(limits, waiting_bytes=part)
         slow = replace(limits, waiting_bytes=limits.waiting_bytes - part)
@@ -37,6 +55,28 @@ class Desks:
         """End the scribes; what waits is refused."""
         await self._quick.close()
         await self._slow.close()
+
+    @contextmanager
+    def company(self, nbytes: int) -> Iterator[None]:
+        """A request in JSON, with a body of so many bytes, is under way; see `reads`."""
+        counts = nbytes < LARGE_BYTES
+        self._under_way += counts
+        try:
+            yield
+        finally:
+            self._under_way -= counts
+
+    def reads(self, nbytes: int) -> bool:
+        """Whether a body of so many bytes is read here."""
+        return nbytes >= LARGE_BYTES or (nbytes >= MIDDLE_BYTES and self._relieves(nbytes))
+
+    def writes(self, numbers: int) -> bool:
+        """Whether an answer of so many numbers is written here."""
+        return numbers >= LARGE_NUMBERS or (numbers >= MIDDLE_NUMBERS and self._relieves(0))
+
+    def _relieves(self, nbytes: int) -> bool:
+        """Whether there are several of the kind, and nobody has to wait for a scribe to start."""
+        return self._under_way > 1 and self._quick.ready(nbytes)
 
     async def read(
         self,

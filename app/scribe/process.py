@@ -53,8 +53,13 @@ class Scribe:
         """Whether there is a process."""
         return self._child is not None
 
-    async def begin(self, letter: Letter) -> asyncio.Future[Message]:
-        """Hand a letter over; the future gets the reply. Raises WorkerDied, as that does."""
+    @property
+    def up(self) -> bool:
+        """Whether there is a process that takes letters at once."""
+        return self._child is not None and self._child.up
+
+    async def come(self) -> None:
+        """Have a process, with or without a letter for it. Raises WorkerDied."""
         if self._child is not None and self._child.dead:
             await self.leave()
         if self._child is None:
@@ -62,6 +67,11 @@ class Scribe:
                 self._options.command, [self._arena.fd], urgent=self._options.urgent
             )
             await self._child.start()
+
+    async def begin(self, letter: Letter) -> asyncio.Future[Message]:
+        """Hand a letter over; the future gets the reply. Raises WorkerDied, as that does."""
+        await self.come()
+        assert self._child is not None
         self._arena.fit(letter.room)
         message = await copying(letter.nbytes, lambda: letter.put(self._arena))
         return self._child.ask({**message, "size": self._arena.size})

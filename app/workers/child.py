@@ -56,6 +56,7 @@ class Child:
         self._waiting: asyncio.Future[Any] | None = None
         self._reason = CRASHED
         self._burial: asyncio.Task[None] | None = None
+        self._ready = False
         self.dead = False
 
     @property
@@ -63,6 +64,11 @@ class Child:
         """The process's id."""
         assert self._process is not None
         return self._process.pid
+
+    @property
+    def up(self) -> bool:
+        """Whether it is ready, and has not died since."""
+        return self._ready and not self.dead
 
     async def start(self) -> None:
         """Start the process and wait until it is ready; raises WorkerDied."""
@@ -93,6 +99,7 @@ class Child:
                 raise WorkerDied("stuck", "not ready in time")
             await asyncio.wait([ready], timeout=min(WATCH_S, START_TIMEOUT_S))
         await ready
+        self._ready = True
 
     def ask(self, message: Message) -> asyncio.Future[Message]:
         """Send a message; the future gets the reply, or fails with WorkerDied, as this does."""

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import msgpack
 import pytest
 
-from app.scribe.desk import LARGE_BYTES
-from app.scribe.desks import QUICK_BYTES
+from app.scribe.desks import LARGE_BYTES, QUICK_BYTES
 from benchmarks.stress.client import wire
 from benchmarks.stress.service import Service
 from tests.faults.hostile import JSON, POOL, REQUESTS, SPOKEN, Hostile, good, spoken

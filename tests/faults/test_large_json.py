@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.scribe.desk import LARGE_BYTES, LARGE_NUMBERS
+from app.scribe.desks import LARGE_BYTES, LARGE_NUMBERS, MIDDLE_BYTES, MIDDLE_NUMBERS
 from benchmarks.stress.service import Service, kill, running, until
 
 JSON = {"Content-Type": "application/json"}
@@ -114,6 +114,22 @@ def test_others_are_answered_while_it_is_read(service: Service) -> None:
             answered += 1
         assert slow.result().status_code == 200
     assert answered > 10
+
+
+def test_several_of_middle_size_are_answered_as_one_alone(service: Service) -> None:
+    body = json.dumps({"config": {"name": "relu"}, "x": [[numbers(MIDDLE_NUMBERS // 4)]]})
+    assert MIDDLE_BYTES <= len(body) < LARGE_BYTES
+
+    def outputs(_: int) -> Any:
+        with client_of(service) as client:
+            answer = client.post("/v1/activation/forward", content=body, headers=JSON)
+            return answer.json()["y"]
+
+    alone = outputs(0)
+    with ThreadPoolExecutor(8) as pool:
+        while not service.scribes:
+            assert all(each == alone for each in pool.map(outputs, range(32)))
+        assert all(each == alone for each in pool.map(outputs, range(32)))
 
 
 def ask(pool: ThreadPoolExecutor, service: Service, **headers: str) -> Future[httpx.Response]:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -202,8 +203,12 @@ async def test_a_letter_that_cannot_be_handed_over_is_answered_and_the_next_one_
     async with at_desk() as rig:
         with monkeypatch.context() as starved:
             starved.setattr(process, "copying", without_threads)
-            with pytest.raises(RuntimeError, match="new thread"):
+            with pytest.raises(RuntimeError, match="new thread") as failed:
                 await rig.read()
+        # The log shows where it happened, and holds no frame that would hold the letter.
+        assert "in without_threads" in "".join(traceback.format_exception(failed.value))
+        frames = traceback.extract_tb(failed.value.__traceback__)
+        assert "without_threads" not in [frame.name for frame in frames]
         assert x_of(await rig.read()) == [[[1, 2, 3]]]
     assert rig.deaths == ["crashed"]
 

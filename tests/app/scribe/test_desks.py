@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.errors import QueueFull
+from app.errors import MalformedBody, QueueFull
 from app.scribe import desks as module
 from app.scribe.desk import DeskLimits
 from app.scribe.desks import Desks
@@ -26,7 +26,7 @@ QUICK, SLOW = b"{}", faulty.AT_GATE
 
 
 def maker(_: DeskLimits, *, urgent: bool = False) -> Callable[[], Scribe]:
-    return lambda: Scribe(ScribeOptions(arena_bytes=1 << 20, command=COMMAND, urgent=urgent))
+    return lambda: Scribe(ScribeOptions(arena_bytes=1 << 22, command=COMMAND, urgent=urgent))
 
 
 @scenario
@@ -34,7 +34,8 @@ async def test_what_is_quick_does_not_wait(gate: Gate, monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "QUICK_BYTES", len(SLOW))
     monkeypatch.setattr(module, "scribe_maker", maker)
     room = 4 * len(SLOW)
-    desks = Desks(DeskLimits(DecodeLimits(), len(SLOW), room, work_s=60.0), lambda _: None)
+    limits = DeskLimits(DecodeLimits(), len(SLOW), room, work_s=60.0)
+    desks = Desks(limits, lambda _: None)
     await desks.start()
 
     def read(body: bytes) -> asyncio.Task[Request | PlanRequest]:
@@ -59,3 +60,43 @@ async def test_what_is_quick_does_not_wait(gate: Gate, monkeypatch: pytest.Monke
             await gate.reached()
     assert bytes(await slow_too) == encode(large, {}, JSON)
     await desks.close()
+
+
+@scenario
+async def test_what_the_loop_could_read_is_handed_over_where_there_are_several_and_a_scribe_is_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "scribe_maker", maker)
+    limits = DeskLimits(DecodeLimits(), 1 << 18, waiting_bytes=4 << 18, work_s=60.0)
+    desks = Desks(limits, lambda _: None)
+    await desks.start()
+    large, middle = module.LARGE_BYTES, module.MIDDLE_BYTES
+
+    with desks.company(middle), desks.company(large):
+        assert desks.reads(large)
+        assert desks.writes(module.LARGE_NUMBERS)
+        assert not desks.reads(large - 1)
+        assert not desks.writes(module.LARGE_NUMBERS - 1)
+        assert not desks._quick._called
+        with desks.company(0):
+            assert not desks.reads(middle - 1)
+            assert not desks._quick._called
+            assert not desks.reads(middle)  # nobody waits for the scribe that this one makes come
+            while not desks.reads(middle):
+                await asyncio.sleep(0.01)
+            assert desks.writes(module.MIDDLE_NUMBERS)
+            assert not desks.reads(middle - 1)
+            assert not desks.writes(module.MIDDLE_NUMBERS - 1)
+        assert not desks.reads(large - 1)
+
+    with desks.company(0), desks.company(0):
+        full = asyncio.create_task(desks.read(b" " * (1 << 18), "forward", "a", None))
+        quick = asyncio.create_task(desks.read(b" " * ((1 << 18) - 1), "forward", "a", None))
+        await asyncio.sleep(0)
+        assert not desks.reads(middle)  # the loop has to, where it would be refused
+        for each in (full, quick):
+            with pytest.raises(MalformedBody):
+                await each
+        assert desks.reads(middle)
+        await desks.close()
+        assert not desks.reads(middle)

@@ -1,0 +1,71 @@
+"""Whose letter is next."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from app.errors import ShuttingDown
+from app.scribe.letters import Reading
+from app.scribe.orders import Order, Orders
+from app.wire import DecodeLimits
+from tests.app.dispatching import scenario
+
+
+def order(client: str) -> Order:
+    return Order(
+        Reading(b"", False, DecodeLimits()), client, asyncio.get_running_loop().create_future()
+    )
+
+
+def taken(orders: Orders) -> str:
+    clients = ""
+    while orders:
+        clients += orders.take().client
+    return clients
+
+
+@scenario
+async def test_callers_take_turns() -> None:
+    orders = Orders()
+    for client in "aaabbc":
+        orders.put(order(client))
+    assert taken(orders) == "abcaba"
+
+
+@scenario
+async def test_what_is_put_back_is_next_unless_nobody_waits_for_it() -> None:
+    orders = Orders()
+    for client in "ab":
+        orders.put(order(client))
+    first = orders.take()
+    orders.again(first)
+    assert taken(orders) == "ab"
+    first.future.cancel()
+    orders.again(first)
+    assert not orders
+
+
+@scenario
+async def test_what_is_withdrawn_is_not_taken() -> None:
+    orders = Orders()
+    made = [order(client) for client in "aab"]
+    for each in made:
+        orders.put(each)
+    orders.withdraw(made[0])
+    orders.withdraw(made[2])
+    assert taken(orders) == "a"
+    orders.withdraw(made[1])
+
+
+@scenario
+async def test_all_can_be_failed_once() -> None:
+    orders = Orders()
+    made = order("a")
+    orders.put(made)
+    orders.fail_all(ShuttingDown)
+    made.fail(ValueError())
+    assert not orders
+    with pytest.raises(ShuttingDown):
+        await made.future
