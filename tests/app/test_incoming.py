@@ -20,6 +20,7 @@ import pytest
 
 from app.incoming import CAN_DISCARD, SLICE_BYTES, Incoming
 from app.routes.body import IN_PLACE_BYTES
+from tests import metrics
 from tests.serving import Running, serving
 
 X = np.arange(3 * SLICE_BYTES // 4, dtype=np.float32).reshape(1, 3, -1)
@@ -83,9 +84,7 @@ def held(running: Running) -> float:
     with connected(running) as (connection, reader):
         connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
         _, body = read(reader)
-    found = re.search(rb"^convoke_held_bytes (\S+)$", body, re.MULTILINE)
-    assert found is not None
-    return float(found[1])
+    return metrics.value(body.decode(), "convoke_held_bytes")
 
 
 @pytest.mark.parametrize("step", [1000, 65536, IN_PLACE_BYTES, SLICE_BYTES, 1 << 30])

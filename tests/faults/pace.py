@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+import time
 
+from benchmarks.load.servers import ROOT
 from benchmarks.stress.crowd import Crowd
 from benchmarks.stress.service import Service
 from benchmarks.stress.traffic import recorded
@@ -20,3 +24,10 @@ def slack(service: Service) -> float:
     account = asyncio.run(Crowd(service.port, recorded()[:1]).ask(4, 40))
     assert account.only_right(), account
     return IDLE_S + REQUESTS * account.slowest
+
+
+def start_s() -> float:
+    """Seconds that a process takes which imports the engine, as workers do."""
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import engine"], cwd=ROOT, check=True)
+    return time.monotonic() - started

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable
 
@@ -14,16 +13,11 @@ from benchmarks.stress.client import Hung, Reply, Wire, ask, request, wire
 from benchmarks.stress.crowd import Account, Crowd
 from benchmarks.stress.service import Service, until
 from benchmarks.stress.traffic import large, packed, recorded
+from tests.faults.metrics import metric
 from tests.faults.pace import slack
 
 MANY = 40
 MiB = 1 << 20
-
-
-def metric(service: Service, series: str) -> float:
-    text = asyncio.run(ask(service.port, "/metrics", method="GET")).body.decode()
-    found = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)
-    return float(found[1]) if found else 0.0
 
 
 def at_rest(service: Service) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-import re
 import time
 
 import numpy as np
@@ -13,8 +12,8 @@ import numpy as np
 from benchmarks.stress.client import Reply, ask, request, wire
 from benchmarks.stress.service import Service, until
 from benchmarks.stress.traffic import large, packed, recorded
+from tests.faults.metrics import metric, metric_at
 from tests.faults.pace import slack
-from tests.faults.test_clients import metric
 
 PATH = "/v1/conv/forward"
 
@@ -35,13 +34,6 @@ async def timed(service: Service, path: str, body: bytes, within_ms: int) -> tup
     return reply, time.monotonic() - started
 
 
-async def waiting(service: Service) -> int:
-    """How many requests wait for a worker."""
-    text = (await ask(service.port, "/metrics", method="GET")).body.decode()
-    found = re.search(r"^convoke_queue_requests (\S+)$", text, re.MULTILINE)
-    return int(float(found[1])) if found else 0
-
-
 def late(reply: Reply) -> bool:
     return (reply.status, reply.slug) == (504, "deadline-exceeded")
 
@@ -54,7 +46,7 @@ def test_in_the_queue_it_is_answered_in_time_and_never_computed(service: Service
         # As many as there are workers, and more: the queue does not move.
         body = large(60.0)
         held = [asyncio.create_task(ask(service.port, PATH, body)) for _ in range(4)]
-        while await waiting(service) < 2:
+        while await metric_at(service.port, "convoke_queue_requests") < 2:
             await asyncio.sleep(0.01)
         late = await asyncio.gather(*(timed(service, PATH, HEAVY, 200) for _ in range(3)))
         assert not any(task.done() for task in held), "the queue has moved"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ from benchmarks.stress.traffic import packed
 from tests.app.asgi import Answer, Client, scope_of
 from tests.app.asgi import ask as ask_within
 from tests.app.asgi import running as within
+from tests.faults.metrics import metric_at
 
 MSGPACK = {"content-type": "application/vnd.msgpack"}
 JSON = {"content-type": "application/json"}
@@ -267,12 +267,6 @@ async def _said(connection: Wire, data: bytes) -> Reply:
     return await connection.reply()
 
 
-async def under_way(port: int) -> int:
-    text = (await ask(port, "/metrics", method="GET")).body.decode()
-    found = re.search(r"^convoke_requests_in_flight (\S+)$", text, re.MULTILINE)
-    return int(float(found[1])) if found else 0
-
-
 def test_callers_have_a_rate_and_a_number_at_once() -> None:
     keys = {"Authorization": "Bearer first"}, {"Authorization": "Bearer second"}
     body = packed({"kernel": 1}, x=ONE)
@@ -299,7 +293,7 @@ def test_callers_have_a_rate_and_a_number_at_once() -> None:
         async with wire(port) as one, wire(port) as two:
             for connection in (one, two):
                 await connection.say(request(POOL, body, keys[0])[: -len(body)])
-            while await under_way(port) < 2:
+            while await metric_at(port, "convoke_requests_in_flight") < 2:
                 await asyncio.sleep(0.01)
             refused = await ask(port, POOL, body, keys[0])
             assert (refused.status, refused.slug) == (429, "rate-limited")

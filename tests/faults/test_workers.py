@@ -8,18 +8,16 @@ import itertools
 import resource
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 
 import pytest
 
-from benchmarks.load.servers import ROOT
 from benchmarks.stress.client import Reply, ask, wire
 from benchmarks.stress.crowd import Account, Crowd
 from benchmarks.stress.service import Held, Service, alive, kill, running, starve, until
 from benchmarks.stress.traffic import large, recorded
+from tests.faults.pace import start_s
 
 CLIENTS = 24
 LOAD_S = 2.5
@@ -52,9 +50,7 @@ def size(service: Service) -> int:
 @pytest.fixture(scope="module")
 def recovery() -> float:
     """Within which time the service is to be as before, on this machine as it is now."""
-    started = time.monotonic()
-    subprocess.run([sys.executable, "-c", "import engine"], cwd=ROOT, check=True)
-    return max(RECOVERY_S, RECOVERY_S - 0.25 + 4 * (time.monotonic() - started))
+    return max(RECOVERY_S, RECOVERY_S - 0.25 + 4 * start_s())
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,116 @@
+"""The process: how it begins, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from benchmarks.stress.service import until
+from tests.app.talking import (
+    COMMAND,
+    MSGPACK,
+    Raw,
+    arrays,
+    metric,
+    slow_body,
+)
+from tests.serving import ROOT, serving
+
+
+def children(pid: int) -> set[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return {int(each) for each in listed.split()}
+
+
+def test_sigterm_answers_what_is_under_way(tmp_path: Path) -> None:
+    with serving(COMMAND, "--workers", "1", log=tmp_path / "log") as running:
+        workers = children(running.process.pid)
+        body = slow_body()
+        with (
+            httpx.Client(base_url=running.url, timeout=60) as client,
+            ThreadPoolExecutor() as crowd,
+        ):
+            asked = [
+                crowd.submit(client.post, "/v1/conv/forward", content=body, headers=MSGPACK)
+                for _ in range(4)
+            ]
+            until(lambda: metric(client, "convoke_requests_in_flight") == 4)
+            running.process.send_signal(signal.SIGTERM)
+            until(lambda: httpx.get(f"{running.url}/readyz").status_code == 503)
+            late = httpx.post(f"{running.url}/v1/conv/forward", content=body, headers=MSGPACK)
+            assert late.status_code == 503
+            assert late.json()["type"] == "/problems/shutting-down"
+            assert late.headers["Connection"] == "close"
+            assert len({arrays(each.result())["y"].tobytes() for each in asked}) == 1
+        assert running.process.wait(60) == 0
+        assert running.process.stdout is not None
+        assert running.process.stdout.read() == ""
+    assert workers
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_service_ends_at_once(tmp_path: Path, number: signal.Signals) -> None:
+    with (
+        serving(COMMAND, "--workers", "0", log=tmp_path / "log") as running,
+        httpx.Client(base_url=running.url) as client,
+    ):
+        assert client.get("/livez").status_code == 200  # and the connection stays open
+        running.process.send_signal(number)
+        assert running.process.wait(60) == 0
+
+
+def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
+    with serving(COMMAND, "--workers", "1", log=tmp_path / "log") as running:
+        workers = children(running.process.pid)
+        with Raw(running.url) as raw:
+            raw.send(b"POST /v1/conv/forward HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n")
+            raw.send(b"Content-Type: application/msgpack\r\n\r\n")
+            with httpx.Client(base_url=running.url) as client:
+                until(lambda: metric(client, "convoke_requests_in_flight") == 1)
+            running.process.send_signal(signal.SIGTERM)
+            until(lambda: httpx.get(f"{running.url}/readyz").status_code == 503)
+            running.process.send_signal(signal.SIGTERM)
+            running.process.wait(20)  # less than the drain may take
+    assert workers
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def test_an_address_in_use_is_refused_in_a_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [*COMMAND, "--port", str(port)]
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == f"convoke: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+
+
+def test_a_log_that_nobody_reads_stops_nobody() -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--port", "0", "--workers", "0"],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if not name.startswith("CONVOKE_")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[-1]
+        with httpx.Client(base_url=url, timeout=60) as client:
+            for _ in range(600):  # more lines than the pipe holds
+                assert client.get("/livez").status_code == 200
+        process.terminate()
+        assert process.wait(60) == 0
+        process.stderr.close() if process.stderr else None
