@@ -29,6 +29,7 @@ from engine.geometry import Axis, even, ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.products import LINE
 from engine.kernels.requests import SHARES, in_shares
+from engine.kernels.spacing import READ, spaced
 from engine.kernels.tiling import TAPS, transforms
 from engine.kernels.winograd import dense, is_whole
 from engine.threads import PART_BYTES, Arena, check_stop, for_each
@@ -263,7 +264,7 @@ def _lines(a: Array, axes: tuple[Axis, ...], piece: Piece, overlap: int, arena: 
     inputs = a[(slice(*piece[0]), slice(None), *sources)]
     if inputs.strides[1] != inputs.itemsize:
         # Planes may lie apart by a power of two, and then share the lines of the cache.
-        together = arena.take(inputs.shape, a.dtype)
+        together = spaced(inputs.shape, a.dtype, READ, arena.take, 2)
         together[...] = inputs
         inputs = together
     lines[:, targets[0], targets[1]] = inputs.transpose(0, 2, 3, 1)

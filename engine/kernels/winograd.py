@@ -15,6 +15,7 @@ error, nor does adding a zero, and these transforms do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -27,6 +28,7 @@ from engine.kernels.correlation import Correlation
 from engine.kernels.nan import settle
 from engine.kernels.patches import within
 from engine.kernels.products import multiply
+from engine.kernels.spacing import READ, WRITTEN, spaced
 from engine.kernels.tiling import (
     TAPS,
     WIDTH,
@@ -108,7 +110,9 @@ def _forward(
         target = volumes[1][n, :, slice(*deep), slice(*rows), slice(*columns)]
         last = target.strides[0] == target.itemsize
         # Planes may lie apart by a power of two, and then share the lines of the cache.
-        made = target if last else direct.part(2, target.shape, y.dtype)
+        made = target
+        if not last:
+            made = spaced(target.shape, y.dtype, WRITTEN, partial(direct.part, 2))
         _block(plan, volumes[0][n], filters, made, (deep, down, across))
         plainly = not np.isfinite(np.add.reduce(made, axis=None))
         if plainly:
@@ -216,7 +220,7 @@ def _lines(plan: Tiling, x: Array, block: Block) -> Array:
     inputs = x[(slice(None), *sources)]
     if inputs.strides[0] != inputs.itemsize:
         # Planes may lie apart by a power of two, and then share the lines of the cache.
-        together = direct.part(0, inputs.shape, x.dtype)
+        together = spaced(inputs.shape, x.dtype, READ, partial(direct.part, 0))
         together[...] = inputs
         inputs = together
     lines[targets[1], targets[2], targets[0]] = inputs.transpose(2, 3, 1, 0)
