@@ -38,6 +38,9 @@ FIRST_LEVEL = 8192
 LINE = 16
 """Numbers of float32 in a cache line."""
 
+Product = tuple[Array, Array, Array]
+"""Two operands of a product, and where it goes."""
+
 Span = tuple[int, int, int]
 """A range and the length of the equal pieces that it is cut into."""
 
@@ -69,12 +72,20 @@ def multiply(weights: Array, columns: Array, out: Array, packed: bool = False) -
 
     `packed` leaves it to BLAS to copy operands.
     """
+    for left, right, target in products(weights, columns, out, packed):
+        np.matmul(left, right, out=target)
+
+
+def products(weights: Array, columns: Array, out: Array, packed: bool = False) -> Iterator[Product]:
+    """The products that `multiply` consists of, as views: two operands, and where the result goes."""
     if out.strides[-1] != out.itemsize:
-        _multiply_last(columns.swapaxes(-1, -2), weights.swapaxes(-1, -2), out.swapaxes(-1, -2))
+        yield from _products_last(
+            columns.swapaxes(-1, -2), weights.swapaxes(-1, -2), out.swapaxes(-1, -2)
+        )
         return
     cut = None if packed else pieces(*weights.shape[1:], columns.shape[3])
     if cut is None:
-        np.matmul(weights, columns, out=out)
+        yield weights, columns, out
         return
     n, g, depth, _ = columns.shape
     for top, bottom, rows in cut[0]:
@@ -82,23 +93,21 @@ def multiply(weights: Array, columns: Array, out: Array, packed: bool = False) -
         for lo, hi, tile in cut[1]:
             right = columns[..., lo:hi].reshape(n, g, 1, depth, -1, tile)
             target = out[:, :, top:bottom, lo:hi].reshape(n, g, left.shape[3], rows, -1, tile)
-            np.matmul(
-                left, right.transpose(0, 1, 4, 2, 3, 5), out=target.transpose(0, 1, 4, 2, 3, 5)
-            )
+            yield left, right.transpose(0, 1, 4, 2, 3, 5), target.transpose(0, 1, 4, 2, 3, 5)
 
 
-def _multiply_last(rows: Array, weights: Array, out: Array) -> None:
+def _products_last(rows: Array, weights: Array, out: Array) -> Iterator[Product]:
     """out (n, g, T, O) = rows (n, g, T, K) · weights (g, K, O)."""
     n, g, count, depth = rows.shape
     each = shares(weights.shape[2], depth)
     if not each or count * depth * weights.shape[2] <= UNPACKED:
-        np.matmul(rows, weights, out=out)
+        yield rows, weights, out
         return
     right = weights.reshape(1, g, 1, depth, -1, each).swapaxes(3, 4)
     for lo, hi, tile in spans(count, UNPACKED // (each * depth) // STEP * STEP):
         left = rows[:, :, lo:hi].reshape(n, g, -1, 1, tile, depth)
         target = out[:, :, lo:hi].reshape(n, g, left.shape[2], tile, -1, each)
-        np.matmul(left, right, out=target.swapaxes(3, 4))
+        yield left, right, target.swapaxes(3, 4)
 
 
 @lru_cache(maxsize=4096)

@@ -12,17 +12,17 @@ columns, each moved by its offset, are one view, and its sum is the plane.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import part
+from engine.kernels.kept import kept
 from engine.kernels.patches import as_items, within
 from engine.threads import PART_BYTES
 
@@ -30,9 +30,6 @@ Array = NDArray[Any]
 
 BLOCK_BYTES = PART_BYTES // 2
 """Columns of the samples that share a block: enough to be worth a call, and few enough for the cache."""
-
-MOST_VIEWS = 64
-"""Shapes whose views of the scratch a thread keeps."""
 
 
 @dataclass(frozen=True)
@@ -147,40 +144,9 @@ class Spread:
         np.add.reduce(self.moved, axis=tuple(range(3, self.moved.ndim - 1)), out=self.planes)
 
 
-Views = TypeVar("Views", Columns, Spread)
-
-
-class _Kept(threading.local):
-    def __init__(self) -> None:
-        self.columns: dict[tuple[Correlation, int], Columns] = {}
-        self.spread: dict[tuple[Correlation, int], Spread] = {}
-
-
-_kept = _Kept()
-
-
+@kept
 def columns(c: Correlation, samples: int) -> Columns:
     """This thread's columns for a number of samples."""
-    found = _kept.columns.get((c, samples))
-    return found or _keep(_kept.columns, c, samples, _columns(c, samples))
-
-
-def spread(c: Correlation, samples: int) -> Spread:
-    """This thread's views of the adjoint for a number of samples."""
-    found = _kept.spread.get((c, samples))
-    return found or _keep(_kept.spread, c, samples, _spread(c, samples))
-
-
-def _keep(
-    kept: dict[tuple[Correlation, int], Views], c: Correlation, samples: int, views: Views
-) -> Views:
-    if len(kept) == MOST_VIEWS:
-        kept.clear()
-    kept[c, samples] = views
-    return views
-
-
-def _columns(c: Correlation, samples: int) -> Columns:
     plan, dtype = flat(c), np.dtype(f"f{c.itemsize}")
     lead, last = (samples, c.groups, c.channels), c.axes[-1]
     slab = part(1, (*lead, *plan.padded), dtype)
@@ -206,7 +172,9 @@ def _columns(c: Correlation, samples: int) -> Columns:
     )
 
 
-def _spread(c: Correlation, samples: int) -> Spread:
+@kept
+def spread(c: Correlation, samples: int) -> Spread:
+    """This thread's views of the adjoint for a number of samples."""
     plan, dtype = flat(c), np.dtype(f"f{c.itemsize}")
     lead, plane = (samples, c.groups, c.channels), prod(plan.padded)
     rows = part(2, (samples, c.groups, c.outputs, plan.length), dtype)

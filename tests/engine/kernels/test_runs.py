@@ -46,12 +46,3 @@ def test_views_of_as_many_samples_as_are_planned_lie_in_the_scratch(
 
 def _parts() -> list[np.ndarray]:
     return [runs.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
-
-
-def test_views_are_forgotten_before_they_are_too_many() -> None:
-    for size in range(4, 4 + 2 * runs.MOST_VIEWS):
-        c = layer(((size,), (3,), 1, (1, 1), 1, 1, 1))
-        runs.columns(c, 1)
-        runs.spread(c, 1)
-        assert len(runs._kept.columns) <= runs.MOST_VIEWS
-        assert len(runs._kept.spread) <= runs.MOST_VIEWS
