@@ -41,16 +41,6 @@ def read_weight_layout(
     return tuple(layout.index(letter) for letter in letters)
 
 
-def permuted(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape in another order of axes."""
-    return tuple(shape[axis] for axis in order)
-
-
-def inverse(order: tuple[int, ...]) -> tuple[int, ...]:
-    """The order that undoes `order`."""
-    return tuple(order.index(axis) for axis in range(len(order)))
-
-
 def channels_first(a: Array, channels_last: bool) -> Array:
     """A view (N, C, *S) of an array in either layout."""
     return np.moveaxis(a, -1, 1) if channels_last else a

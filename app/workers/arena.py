@@ -14,6 +14,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,9 +46,7 @@ def place(
     regions = []
     for name, dtype, shape in tensors:
         regions.append(Region(name, dtype, tuple(shape), offset))
-        size = np.dtype(dtype).itemsize
-        for length in shape:
-            size *= length
+        size = np.dtype(dtype).itemsize * prod(shape)
         offset += -(-size // ALIGNMENT) * ALIGNMENT
     return regions, offset
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
-from app.workers.task import KILLED, SUSPENDED, WorkerDied
+from app.workers.task import CRASHED, KILLED, SUSPENDED, WorkerDied
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class Pool(Generic[W]):
             return death.reason
         except OSError:
             log.exception("a worker could not be started")
-        return "crashed"
+        return CRASHED
 
     def _set_up(self, change: int) -> None:
         self.up += change

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from typing import Any
 
 from benchmarks.kernels.measure import Row
 from benchmarks.kernels.report import Report
-from benchmarks.kernels.timing import Spread
-
-Ratios = Callable[[Row], Mapping[str, Spread]]
 
 
 @dataclass(frozen=True)

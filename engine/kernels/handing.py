@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from engine.geometry import Axis, Tile
 from engine.kernels.nan import settle
 from engine.kernels.owning import Own, own
-from engine.kernels.residues import LITTLE, Recipe, lay, opened, recipe
+from engine.kernels.residues import Recipe, lay, opened, recipe
+from engine.kernels.slabs import LITTLE
 from engine.kernels.winners import ordered
 from engine.threads import Arena
 

@@ -10,7 +10,6 @@ axes; channels where they come last, else 1. Taps are numbered in row-major orde
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,10 +17,10 @@ from itertools import product
 from math import prod
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile
+from engine.kernels.slabs import copies
 
 Array = NDArray[Any]
 Index = tuple[Any, ...]
@@ -30,8 +29,6 @@ Move = tuple[slice, slice]
 
 Split = tuple[tuple[int, int, int] | None, ...]
 """For each axis that is cut into runs of the stride: its first input, the runs, and the stride."""
-
-LITTLE = sys.byteorder == "little"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,14 +208,9 @@ def lay(x: Array, found: Recipe, border: float, laid: Array) -> None:
 
 
 def _copy(target: Array, x: Array, source: Index) -> None:
-    inputs = source[-2]
-    if LITTLE and inputs.step == 2 and x.shape[-1] == 1 and x.strides[-2] == x.itemsize == 4:
-        # Every second number is the lower half of a pair: NumPy narrows integers in vectors.
-        rows = x[(*source[:-2], slice(None), 0)]
-        pairs = min(target.shape[-2], (x.shape[-2] - inputs.start) // 2)
-        halves = rows[..., inputs.start : inputs.start + 2 * pairs].view(np.uint64)
-        np.copyto(target[..., :pairs, 0].view(np.uint32), halves, casting="unsafe")
-        if pairs < target.shape[-2]:
-            target[..., pairs:, 0] = rows[..., inputs.start + 2 * pairs : inputs.stop : 2]
-    else:
+    if x.shape[-1] > 1 or source[-2].step != 2:
         target[...] = x[source]
+        return
+    rows = x[(*source[:-2], slice(None), 0)]
+    for place, numbers in copies(target[..., 0], rows, source[-2]):
+        place[...] = numbers

@@ -9,7 +9,7 @@ window in row-major order, or to all of them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -39,7 +39,6 @@ from engine.pool import Pool, WindowConfig
 from engine.threads import for_each
 
 Array = NDArray[Any]
-Backward = Callable[[Pooling, Array, Array, Tile, Array], None]
 
 
 @dataclass(frozen=True)

@@ -68,9 +68,6 @@ def conv(config: dict[str, Any], t: dict[str, torch.Tensor]) -> torch.Tensor:
     function = (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
     x, padding = t["x"], config.get("padding", 0)
     mode = config.get("padding_mode", "zeros")
-    weight = (
-        t["weight"].flip(tuple(range(2, rank + 2))) if config.get("flip_kernel") else t["weight"]
-    )
     if not isinstance(padding, str):
         low_high = pairs(config, rank)
         symmetric = all(low == high for low, high in low_high)
@@ -80,7 +77,7 @@ def conv(config: dict[str, Any], t: dict[str, torch.Tensor]) -> torch.Tensor:
             x, padding = F.pad(x, torch_pad(low_high), "constant" if mode == "zeros" else mode), 0
     return function(
         x,
-        weight,
+        flipped(config, t["weight"]),
         t.get("bias"),
         config.get("stride", 1),
         padding,
@@ -92,12 +89,9 @@ def conv(config: dict[str, Any], t: dict[str, torch.Tensor]) -> torch.Tensor:
 def conv_transpose(config: dict[str, Any], t: dict[str, torch.Tensor]) -> torch.Tensor:
     rank = t["x"].ndim - 2
     function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[rank - 1]
-    weight = (
-        t["weight"].flip(tuple(range(2, rank + 2))) if config.get("flip_kernel") else t["weight"]
-    )
     return function(
         t["x"],
-        weight,
+        flipped(config, t["weight"]),
         t.get("bias"),
         config.get("stride", 1),
         config.get("padding", 0),
