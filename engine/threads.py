@@ -46,6 +46,7 @@ def usable_cpus() -> int:
 
 class _State(threading.local):
     scratch: NDArray[np.uint8] | None = None
+    beside = 0
     stop: Callable[[], bool] | None = None
 
 
@@ -91,8 +92,14 @@ def scratch(elements: int, dtype: np.dtype[Any], part: int = 0) -> NDArray[Any]:
     """
     size = elements * dtype.itemsize
     if size > PART_BYTES:
+        _local.beside += 1
         return aligned((elements,), dtype)
     return _scratch()[part * PART_BYTES : part * PART_BYTES + size].view(dtype)
+
+
+def beside_scratch() -> int:
+    """How often this thread was given memory of its own, as its scratch was too small."""
+    return _local.beside
 
 
 def _scratch() -> NDArray[np.uint8]:
@@ -116,6 +123,7 @@ class Arena:
         """An array of anything."""
         start, size = self.used, prod(shape) * dtype.itemsize
         if start + size > SCRATCH_BYTES:
+            _local.beside += 1
             return aligned(shape, dtype)
         self.used = -(-(start + size) // LINE) * LINE
         return np.ndarray(shape, dtype, self._memory, start)

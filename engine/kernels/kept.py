@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar, TypeVarTuple, Unpack
 
+from engine.threads import beside_scratch
+
 MOST = 64
 """Results of one function that a thread keeps; for one more, all are given up."""
 
@@ -26,7 +28,8 @@ class _Found(threading.local):
 class kept(Generic[*Keys, Made]):  # noqa: N801
     """A function, of whose results each thread keeps its own, by its arguments.
 
-    They are to hold no memory but the thread's scratch and what the plan fixes.
+    They hold no memory but the thread's scratch and what the plan fixes: what did not find room in the
+    scratch is not kept.
     """
 
     def __init__(self, make: Callable[[Unpack[Keys]], Made]) -> None:
@@ -38,9 +41,12 @@ class kept(Generic[*Keys, Made]):  # noqa: N801
         """What the function makes of these arguments."""
         found: Made | None = self._found.by_keys.get(keys)  # type: ignore[assignment]
         if found is None:
-            if len(self._found.by_keys) == MOST:
-                self.cache_clear()
-            self._found.by_keys[keys] = found = self._make(*keys)
+            before = beside_scratch()
+            found = self._make(*keys)
+            if beside_scratch() == before:
+                if len(self._found.by_keys) == MOST:
+                    self.cache_clear()
+                self._found.by_keys[keys] = found
         return found
 
     def cache_clear(self) -> None:

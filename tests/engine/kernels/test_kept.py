@@ -1,6 +1,15 @@
+"""Views that each thread keeps: made once, bounded, and none with memory of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
 from threading import Thread
 
+import numpy as np
+import pytest
+
 from engine.kernels.kept import MOST, kept
+from engine.threads import PART_BYTES, SCRATCH_BYTES, Arena, scratch
 
 
 def test_what_was_made_is_given_again() -> None:
@@ -49,6 +58,16 @@ def test_what_was_made_is_given_up_before_it_is_too_much() -> None:
         views(size)
         assert size in alive
         assert len(alive) <= MOST + 1
+
+
+@pytest.mark.parametrize("take", [scratch, lambda size, dtype: Arena().take((size,), dtype)])
+def test_what_found_no_room_in_the_scratch_is_not_kept(take: Callable[..., object]) -> None:
+    @kept
+    def views(size: int) -> object:
+        return take(size, np.dtype(np.uint8))
+
+    assert views(PART_BYTES) is views(PART_BYTES)
+    assert views(SCRATCH_BYTES + 1) is not views(SCRATCH_BYTES + 1)
 
 
 def test_what_is_kept_can_be_given_up() -> None:
