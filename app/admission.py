@@ -65,7 +65,7 @@ class QueueLimits:
     """What may be accepted and not yet answered.
 
     Attributes:
-        requests: how many.
+        requests: how many; as many as bytes where these alone count.
         nbytes: inputs and outputs together, in bytes.
     """
 
@@ -133,10 +133,14 @@ class Admission:
 
     Whoever was told to come about now finds a place: up to `HELD` of the queue is kept from
     newcomers for as many as were told so. The workers find enough to do either way.
+
+    Args:
+        what: is let in, for the refused.
     """
 
-    def __init__(self, limits: QueueLimits) -> None:
+    def __init__(self, limits: QueueLimits, what: str = "requests") -> None:
         self._limits = limits
+        self._what = what
         self._rate = DrainRate()
         self._promises = Promises()
         self._uncrowded = limits.requests * (1 - HELD)
@@ -166,7 +170,9 @@ class Admission:
         if held < requests and nbytes <= most:
             if self._promises.claim(visitor, now) is not None:
                 return None
-            free = 1 - min(self._promises.held(now) / requests, HELD)
+            # As many as have permits now show how many there can be of their size.
+            places = min(requests, most * self.requests / self.nbytes) if self.nbytes else requests
+            free = 1 - min(self._promises.held(now) / places, HELD)
             if held < requests * free and nbytes <= most * free:
                 return None
         return self._refusal(held, now, visitor)
@@ -203,9 +209,10 @@ class Admission:
         limits = self._limits
         self._rate.advance(now, busy=True)
         drained = self._rate.time_for(held, self.nbytes)
+        count = f"{limits.requests} {self._what} and " if limits.requests < limits.nbytes else ""
         detail = (
-            f"{held} requests with {self.nbytes} bytes wait; the queue takes "
-            f"{limits.requests} requests and {limits.nbytes} bytes."
+            f"{held} {self._what} with {self.nbytes} bytes wait; "
+            f"the queue takes {count}{limits.nbytes} bytes."
         )
         least = math.ceil(min(max(drained, RETRY_MIN_S), RETRY_MAX_S))
         # Before anything was measured, the queue is taken to drain in the least time.

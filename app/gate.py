@@ -25,6 +25,7 @@ from app.lifecycle import Lifecycle
 from app.problems import problem
 from app.promises import Visitor
 from app.record import Record
+from app.scribe.desks import Desks
 from app.telemetry import Telemetry
 from app.transport import head
 
@@ -70,8 +71,15 @@ class Refusal(NamedTuple):
 class Gate:
     """Turns requests away; one for each server."""
 
-    def __init__(self, dispatcher: Dispatcher, telemetry: Telemetry, lifecycle: Lifecycle) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        telemetry: Telemetry,
+        lifecycle: Lifecycle,
+        desks: Desks | None = None,
+    ) -> None:
         self._dispatcher = dispatcher
+        self._desks = desks
         self._telemetry = telemetry
         self._lifecycle = lifecycle
         # A look-up compares keyed hashes first, so that its time tells nothing of keys in heads.
@@ -138,7 +146,10 @@ class Gate:
 
     def left(self, connection: int, address: str) -> None:
         """A connection has been closed."""
-        self._dispatcher.left(Visitor("", connection, address))
+        visitor = Visitor("", connection, address)
+        self._dispatcher.left(visitor)
+        if self._desks is not None:
+            self._desks.left(visitor)
 
     def _answer(self, error: QueueFull, given: bytes) -> bytes:
         name = text = given or new_request_id().encode()

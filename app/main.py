@@ -105,7 +105,7 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     )
     app.add_middleware(Edge, settings=settings, telemetry=telemetry, lifecycle=lifecycle)
     app.add_exception_handler(HTTPException, _refused_by_the_router)
-    app.state.gate = gate = Gate(dispatcher, telemetry, lifecycle)
+    app.state.gate = gate = Gate(dispatcher, telemetry, lifecycle, desks)
     app.compute = Compute(settings, dispatcher, intake, lifecycle, gate, cost, desks)
     app.to_compute = Edge(app.compute, settings, telemetry, lifecycle)
     for router in (

@@ -92,16 +92,16 @@ class Compute:
         visitor = visitor_of(record, scope)
         if record.action != "plan":
             self._check_room(visitor, record, scope, exchange)
+        if self._desks is not None and exchange.request == "json":
+            self._desks.check_room(int(headers.get(b"content-length", b"0")), visitor)
         self._quotas.enter(client, record.started)
         try:
-            sender = Sender(scope, receive, deadline, client)
-            await self._serve(sender, send, exchange, visitor)
+            sender = Sender(scope, receive, deadline, client, visitor)
+            await self._serve(sender, send, exchange)
         finally:
             self._quotas.leave(client)
 
-    async def _serve(
-        self, sender: Sender, send: Send, exchange: Exchange, visitor: Visitor
-    ) -> None:
+    async def _serve(self, sender: Sender, send: Send, exchange: Exchange) -> None:
         """Serve a request that is let in."""
         record: Record = sender.scope[RECORD]
         answer: bytes | memoryview = b""
@@ -112,8 +112,8 @@ class Compute:
                     answer = await self._plan(body, record, exchange, sender)
                 else:
                     # Others may have taken the room while the body came.
-                    self._dispatcher.check_room(visitor)
-                    job = await self._job(body, record, exchange, sender, visitor)
+                    self._dispatcher.check_room(sender.visitor)
+                    job = await self._job(body, record, exchange, sender)
                     answer = await self._compute(job, record, sender)
             self._intake.hold(len(answer))
             await _send(send, exchange.media_type, answer)
@@ -157,8 +157,9 @@ class Compute:
         limit, setting = self._settings.max_body_bytes, "max_body_bytes"
         if exchange.request == "json" and self._settings.max_json_bytes < limit:
             limit, setting = self._settings.max_json_bytes, "max_json_bytes"
-        scope, receive, deadline, _ = sender
-        return await self._intake.read(scope, receive, limit, setting, deadline)
+        return await self._intake.read(
+            sender.scope, sender.receive, limit, setting, sender.deadline
+        )
 
     async def _plan(self, body: Body, record: Record, exchange: Exchange, sender: Sender) -> bytes:
         """Answer the action `plan`, here and at once: it is a matter of a few integers."""
@@ -176,9 +177,7 @@ class Compute:
         record.stages["encode"] = perf_counter() - computed
         return answer
 
-    async def _job(
-        self, body: Body, record: Record, exchange: Exchange, sender: Sender, visitor: Visitor
-    ) -> Job:
+    async def _job(self, body: Body, record: Record, exchange: Exchange, sender: Sender) -> Job:
         """Decode the body and settle what it asks for, within the limits on cost."""
         started = perf_counter()
         request, form = await self._reader.request(body, exchange, sender)
@@ -205,7 +204,7 @@ class Compute:
             tensors=request.tensors,
             deadline=sender.deadline,
             client=sender.client,
-            visitor=visitor,
+            visitor=sender.visitor,
             encode=partial(_encode, call, exchange),
             write=self._write(call, exchange, sender, numbers),
         )

@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 from starlette.types import Receive, Scope
 
 from app.edge import RECORD
+from app.promises import Visitor
 from app.record import Record
 from app.routes.body import Body
 from app.routes.departure import unless_gone
@@ -25,12 +26,19 @@ from app.wire import (
 
 
 class Sender(NamedTuple):
-    """Who sent a body: the request's scope, its `receive`, its deadline, and whose turn it uses."""
+    """Who sent a body.
+
+    Attributes:
+        scope, receive, deadline: of the request.
+        client: whose turn it uses.
+        visitor: as whom it is known when it comes again.
+    """
 
     scope: Scope
     receive: Receive
     deadline: float | None
     client: str
+    visitor: Visitor
 
 
 class Reader:
@@ -69,7 +77,7 @@ class Reader:
 
     def _read(self, desks: Desks, body: Body, sender: Sender) -> Awaitable[Request | PlanRequest]:
         record: Record = sender.scope[RECORD]
-        work = desks.read(body, record.action, sender.client, sender.deadline)
+        work = desks.read(body, record.action, sender.client, sender.deadline, sender.visitor)
         return unless_gone(work, sender.scope, sender.receive)
 
 

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from numpy.typing import NDArray
 
-from app.admission import DrainRate
+from app.admission import Admission, QueueLimits
 from app.errors import (
     DeadlineExceeded,
     QueueFull,
@@ -25,6 +25,7 @@ from app.errors import (
     WorkerCrashed,
     WorkersUnavailable,
 )
+from app.promises import NOBODY, Visitor
 from app.scribe.letters import Letter, Reading, Writing, reading_room, writing_room
 from app.scribe.orders import Order, Orders
 from app.scribe.process import Scribe, ScribeOptions, Written
@@ -83,8 +84,8 @@ class Desk:
         self._arrived = asyncio.Event()
         self._called = False
         self._scribe: Scribe | None = None
-        self._bytes = 0
-        self._rate = DrainRate()
+        places = QueueLimits(limits.waiting_bytes, limits.waiting_bytes)
+        self._admission = Admission(places, "JSON bodies")
         self._pool = Pool(1, make or scribe_maker(limits), self._serve, on_death, self._give_up)
         self._closed = False
 
@@ -98,7 +99,15 @@ class Desk:
             self._called = True
             self._arrived.set()
             return False
-        return self._has_room(nbytes)
+        return self.refusal(nbytes) is None
+
+    def refusal(self, nbytes: int, visitor: Visitor = NOBODY) -> QueueFull | None:
+        """How a body would be refused for want of room."""
+        return self._admission.refusal(nbytes, time.monotonic(), visitor)
+
+    def left(self, visitor: Visitor) -> None:
+        """A connection has been closed, over which nobody will come back."""
+        self._admission.left(visitor)
 
     async def close(self) -> None:
         """End the scribe; what waits is refused."""
@@ -112,6 +121,7 @@ class Desk:
         action: str,
         client: str,
         deadline: float | None,
+        visitor: Visitor = NOBODY,
     ) -> Request | PlanRequest:
         """Read a body; cancelling this withdraws it.
 
@@ -121,17 +131,12 @@ class Desk:
             DeadlineExceeded, WorkerCrashed, ComputeFailed: what became of it.
         """
         size = len(body)
-        if not self._has_room(size):
-            raise self._refusal()
-        self._rate.advance(time.monotonic(), busy=self._bytes > 0)
-        self._bytes += size
+        self._admission.acquire(size, time.monotonic(), visitor)
         try:
             letter = Reading(body, action == "plan", self._limits.decode)
             return cast(Request | PlanRequest, await self._done(letter, client, deadline))
         finally:
-            self._rate.advance(time.monotonic(), busy=True)
-            self._rate.drained(size)
-            self._bytes -= size
+            self._admission.release(size, time.monotonic())
 
     async def write(
         self,
@@ -237,20 +242,9 @@ class Desk:
                 await scribe.leave()
         return self._waiting.take()
 
-    def _has_room(self, nbytes: int) -> bool:
-        return not self._bytes or self._bytes + nbytes <= self._limits.waiting_bytes
-
     def _give_up(self) -> None:
         """No scribe can be had, nor soon."""
         self._waiting.fail_all(lambda: WorkersUnavailable(retry_after=RETRY_S))
-
-    def _refusal(self) -> QueueFull:
-        waiting, most = self._bytes, self._limits.waiting_bytes
-        self._rate.advance(time.monotonic(), busy=True)
-        return QueueFull(
-            f"JSON bodies with {waiting} bytes wait to be read; at most {most} may.",
-            retry_after=self._rate.time_for(0, waiting),
-        )
 
 
 def scribe_maker(limits: DeskLimits, *, urgent: bool = False) -> Callable[[], Scribe]:

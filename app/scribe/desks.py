@@ -12,6 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from app.promises import NOBODY, Visitor
 from app.scribe.desk import Desk, DeskLimits, scribe_maker
 from app.wire import Exchange, PlanRequest, Request
 
@@ -66,6 +67,17 @@ class Desks:
         finally:
             self._under_way -= counts
 
+    def check_room(self, nbytes: int, visitor: Visitor) -> None:
+        """Refuse a request at its beginning if its body would be; raises QueueFull."""
+        refusal = self._for(nbytes).refusal(nbytes, visitor) if nbytes >= LARGE_BYTES else None
+        if refusal is not None:
+            raise refusal
+
+    def left(self, visitor: Visitor) -> None:
+        """See `Desk.left`."""
+        self._quick.left(visitor)
+        self._slow.left(visitor)
+
     def reads(self, nbytes: int) -> bool:
         """Whether a body of so many bytes is read here."""
         return nbytes >= LARGE_BYTES or (nbytes >= MIDDLE_BYTES and self._relieves(nbytes))
@@ -84,9 +96,10 @@ class Desks:
         action: str,
         client: str,
         deadline: float | None,
+        visitor: Visitor = NOBODY,
     ) -> Request | PlanRequest:
         """See `Desk.read`."""
-        return await self._for(len(body)).read(body, action, client, deadline)
+        return await self._for(len(body)).read(body, action, client, deadline, visitor)
 
     async def write(
         self,

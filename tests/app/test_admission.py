@@ -19,7 +19,7 @@ from app.admission import (
     work,
 )
 from app.errors import LimitExceeded, QueueFull
-from app.promises import NOBODY
+from app.promises import NOBODY, Visitor
 
 
 @dataclass
@@ -124,6 +124,30 @@ def test_what_the_refused_are_told_of_the_queue_is_worked_out_once_in_a_while() 
     admission.acquire(30, 1.0)
     assert told(1.0 + TOLD_S / 2) == first
     assert told(1.0 + TOLD_S).startswith("2 requests with 70 bytes")
+
+
+def test_places_are_held_by_bytes_where_these_are_what_is_short() -> None:
+    admission = Admission(QueueLimits(requests=1000, nbytes=100))
+    for _ in range(10):
+        admission.acquire(10, 0.0)
+    promised = [Visitor(name) for name in "abc"]
+    for visitor, now in zip(promised, (0.0, 0.0, 0.1), strict=True):
+        refusal = admission.refusal(10, now, visitor)
+        assert refusal is not None
+        assert refusal.retry_after == RETRY_MIN_S
+    for _ in promised:
+        admission.release(10, 1.0)
+    with pytest.raises(QueueFull):
+        admission.acquire(10, 1.0, Visitor("newcomer"))
+    for visitor in promised:
+        admission.acquire(10, 1.0, visitor)
+
+
+def test_a_count_that_bounds_nothing_is_not_told() -> None:
+    admission = Admission(QueueLimits(requests=100, nbytes=100), "bodies")
+    admission.acquire(100, 0.0)
+    with pytest.raises(QueueFull, match=r"1 bodies with 100 bytes wait; the queue takes 100 bytes"):
+        admission.acquire(1, 0.0)
 
 
 def test_retry_after_has_bounds() -> None:

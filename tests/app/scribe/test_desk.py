@@ -26,6 +26,7 @@ from app.errors import (
     WorkerCrashed,
     WorkersUnavailable,
 )
+from app.promises import Visitor
 from app.scribe import desk as desks
 from app.scribe import process
 from app.scribe.desk import Desk, DeskLimits, scribe_maker
@@ -92,7 +93,7 @@ async def at_desk(
         yield rig
     finally:
         await rig.desk.close()
-    assert rig.desk._bytes == 0
+    assert rig.desk._admission.nbytes == 0
     assert not rig.desk._waiting
 
 
@@ -292,6 +293,30 @@ async def test_what_waits_is_bounded_in_bytes_and_one_always_may(gate: Gate) -> 
         gate.open()
         await asyncio.gather(held, waiting, writing)
         assert (await rig.read(b'{"config": {}}' + b" " * 200)).config == {}
+
+
+@scenario
+async def test_the_refused_are_told_to_come_one_after_the_other_and_find_a_place(
+    gate: Gate,
+) -> None:
+    limits = replace(LIMITS, waiting_bytes=len(faulty.AT_GATE))
+    async with at_desk(limits=limits) as rig:
+        await rig.read()
+        held = await rig.hold(gate)
+        told = []
+        for name in "abcdefgh":
+            refusal = rig.desk.refusal(len(BODY), Visitor(name))
+            assert refusal is not None
+            told.append(refusal.retry_after)
+        assert len(set(told)) > 1
+        first = Visitor("", 7, "address")
+        assert rig.desk.refusal(len(BODY), first) is not None
+        rig.desk.left(first)
+        assert rig.desk._admission._promises._loose.keys() == {"address"}
+        gate.open()
+        await held
+        assert rig.desk.refusal(len(BODY)) is None
+        await rig.desk.read(BODY, "forward", "a", None, Visitor("a"))
 
 
 @scenario
