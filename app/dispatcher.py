@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -20,7 +20,7 @@ import engine
 from app.admission import Admission, Cost, CostLimits, QueueLimits, check_cost, tensor_bytes, work
 from app.batcher import BatchLimits
 from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavailable
-from app.jobs import Answer, Done, Job, Observer, Pending
+from app.jobs import Answer, Done, Job, Observer, Pending, Write
 from app.promises import Visitor
 from app.runner import Runner
 from app.workers.cpus import available_cpus, threads_per_worker
@@ -30,7 +30,7 @@ from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import Worker
 from app.workqueue import WorkQueue
 
-__all__ = ["Answer", "DispatchLimits", "Dispatcher", "Done", "Job", "Observer"]
+__all__ = ["Answer", "DispatchLimits", "Dispatcher", "Done", "Job", "Observer", "Write"]
 
 ARENA_SLACK_BYTES = 64 << 10
 """What an arena has beyond its tensors: alignment, and the stop flag."""
@@ -256,7 +256,7 @@ class Dispatcher:
                 pending.fail(WorkersUnavailable(retry_after=RETRY_WORKERS_S))
 
 
-async def _written(done: Done, write: Callable[[Answer], Awaitable[memoryview]]) -> Done:
+async def _written(done: Done, write: Write) -> Done:
     started = time.monotonic()
     assert isinstance(done.body, Answer)
     body = await write(done.body)

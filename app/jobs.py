@@ -32,6 +32,10 @@ class Answer:
         return replace(self, tensors={n: array.copy() for n, array in self.tensors.items()})
 
 
+Write = Callable[[Answer], Awaitable[memoryview]]
+"""Makes the body of an answer beside the loop, from a copy of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One request.
@@ -44,7 +48,7 @@ class Job:
         client: whose turn in the queue it uses.
         encode: makes the body of the answer; called on a thread where it copies much.
         visitor: who asks, to be known again after a refusal.
-        write: makes the body in place of `encode`, beside the loop, from a copy of the answer.
+        write: makes it in place of `encode`.
     """
 
     call: engine.Call
@@ -57,7 +61,7 @@ class Job:
     client: str
     encode: Callable[[Answer], bytes | memoryview]
     visitor: Visitor = NOBODY
-    write: Callable[[Answer], Awaitable[memoryview]] | None = None
+    write: Write | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ tensors on the way.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
 from math import prod
@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 import engine
 from app.access import Access
 from app.admission import CostLimits, check_cost
-from app.dispatcher import Answer, Dispatcher, Job
+from app.dispatcher import Answer, Dispatcher, Job, Write
 from app.edge import FIRST_BYTES, RECORD
 from app.errors import (
     DeadlineExceeded,
@@ -29,19 +29,16 @@ from app.errors import (
 )
 from app.gate import Gate, Known
 from app.lifecycle import Lifecycle
-from app.promises import Visitor
 from app.quotas import QuotaLimits, Quotas
 from app.record import Record
 from app.routes.body import Body, Intake
 from app.routes.departure import unless_gone
-from app.routes.head import deadline_of, text_of, visitor_of
-from app.routes.reading import Reader, Sender
+from app.routes.head import Asked, deadline_of, text_of, visitor_of
+from app.routes.reading import Reader
 from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import Exchange, Form, encode, encode_map, full_name, negotiate
 from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
-
-Write = Callable[[Answer], Awaitable[memoryview]]
 
 _ALONE = nullcontext()
 
@@ -90,35 +87,33 @@ class Compute:
         if self._lifecycle.draining:
             raise ShuttingDown
         visitor = visitor_of(record, scope)
+        asked = Asked(record, scope, receive, exchange, deadline, client, visitor)
         if record.action != "plan":
-            self._check_room(visitor, record, scope, exchange)
+            self._check_room(asked)
         if self._desks is not None and exchange.request == "json":
             self._desks.check_room(int(headers.get(b"content-length", b"0")), visitor)
         self._quotas.enter(client, record.started)
         try:
-            sender = Sender(scope, receive, deadline, client, visitor)
-            await self._serve(sender, send, exchange)
+            await self._serve(asked, send)
         finally:
             self._quotas.leave(client)
 
-    async def _serve(self, sender: Sender, send: Send, exchange: Exchange) -> None:
+    async def _serve(self, asked: Asked, send: Send) -> None:
         """Serve a request that is let in."""
-        record: Record = sender.scope[RECORD]
         answer: bytes | memoryview = b""
         try:
-            body = await self._read(sender, exchange)
-            with self._company(exchange, len(body)):
-                if record.action == "plan":
-                    answer = await self._plan(body, record, exchange, sender)
+            body = await self._read(asked)
+            with self._company(asked.exchange, len(body)):
+                if asked.record.action == "plan":
+                    answer = await self._plan(body, asked)
                 else:
                     # Others may have taken the room while the body came.
-                    self._dispatcher.check_room(sender.visitor)
-                    job = await self._job(body, record, exchange, sender)
-                    answer = await self._compute(job, record, sender)
+                    self._dispatcher.check_room(asked.visitor)
+                    answer = await self._compute(await self._job(body, asked), asked)
             self._intake.hold(len(answer))
-            await _send(send, exchange.media_type, answer)
+            await _send(send, asked.exchange.media_type, answer)
         finally:
-            self._intake.release(record.bytes_in + len(answer))
+            self._intake.release(asked.record.bytes_in + len(answer))
 
     def _company(self, exchange: Exchange, nbytes: int) -> AbstractContextManager[None]:
         """In which a request in JSON is served, so that several may be read beside the event loop."""
@@ -139,48 +134,47 @@ class Compute:
             raise fail(UnknownAction, ("action",), "no such action", expected, params["action"])
         record.action = params["action"]
 
-    def _check_room(
-        self, visitor: Visitor, record: Record, scope: Scope, exchange: Exchange
-    ) -> None:
+    def _check_room(self, asked: Asked) -> None:
         """Refuse a request for want of room before its body is read, and the next without this."""
-        sized = exchange.request == "msgpack"
+        record, scope = asked.record, asked.scope
+        sized = asked.exchange.request == "msgpack"
         nbytes = int(record.headers.get(b"content-length", b"1")) if sized else 1
         try:
-            self._dispatcher.check_room(visitor, nbytes)
+            self._dispatcher.check_room(asked.visitor, nbytes)
         except QueueFull:
             length = int(record.headers.get(b"content-length", b"0"))
             known = Known(record.operation, record.action, length, nbytes)
             self._gate.remember(scope.get(FIRST_BYTES, b""), scope["headers"], known)
             raise
 
-    async def _read(self, sender: Sender, exchange: Exchange) -> Body:
+    async def _read(self, asked: Asked) -> Body:
         limit, setting = self._settings.max_body_bytes, "max_body_bytes"
-        if exchange.request == "json" and self._settings.max_json_bytes < limit:
+        if asked.exchange.request == "json" and self._settings.max_json_bytes < limit:
             limit, setting = self._settings.max_json_bytes, "max_json_bytes"
-        return await self._intake.read(
-            sender.scope, sender.receive, limit, setting, sender.deadline
-        )
+        return await self._intake.read(asked.scope, asked.receive, limit, setting, asked.deadline)
 
-    async def _plan(self, body: Body, record: Record, exchange: Exchange, sender: Sender) -> bytes:
+    async def _plan(self, body: Body, asked: Asked) -> bytes:
         """Answer the action `plan`, here and at once: it is a matter of a few integers."""
+        record = asked.record
         started = perf_counter()
-        request = await self._reader.plan_request(body, exchange, sender)
+        request = await self._reader.plan_request(body, asked)
         _refuse_extra(request.extra, "config, shapes, dtype")
         decoded = perf_counter()
         planned = engine.plan(record.operation, request.config, request.shapes, request.dtype)
         check_cost(planned.call.cost(planned.samples), self._cost_limits)
         report = planned.report()
         computed = perf_counter()
-        answer = encode_map(report, exchange)
+        answer = encode_map(report, asked.exchange)
         record.stages["decode"] = decoded - started
         record.stages["compute"] = computed - decoded
         record.stages["encode"] = perf_counter() - computed
         return answer
 
-    async def _job(self, body: Body, record: Record, exchange: Exchange, sender: Sender) -> Job:
+    async def _job(self, body: Body, asked: Asked) -> Job:
         """Decode the body and settle what it asks for, within the limits on cost."""
+        record, exchange = asked.record, asked.exchange
         started = perf_counter()
-        request, form = await self._reader.request(body, exchange, sender)
+        request, form = await self._reader.request(body, asked)
         if form is None:
             _refuse_extra(request.extra, "config, tensors by name and, for backward, wants")
             specs: Mapping[str, engine.TensorSpec] = {
@@ -202,24 +196,22 @@ class Compute:
             specs=specs,
             wants=call.wants if record.action == "backward" else None,
             tensors=request.tensors,
-            deadline=sender.deadline,
-            client=sender.client,
-            visitor=sender.visitor,
+            deadline=asked.deadline,
+            client=asked.client,
+            visitor=asked.visitor,
             encode=partial(_encode, call, exchange),
-            write=self._write(call, exchange, sender, numbers),
+            write=self._write(call, asked, numbers),
         )
 
-    def _write(
-        self, call: engine.Call, exchange: Exchange, sender: Sender, numbers: int
-    ) -> Write | None:
+    def _write(self, call: engine.Call, asked: Asked, numbers: int) -> Write | None:
         """What has an answer with so many numbers in lists written beside the event loop."""
         desks = self._desks
         if desks is None or not desks.writes(numbers):
             return None
 
         def write(answer: Answer) -> Awaitable[memoryview]:
-            info = _info(call, answer)
-            return desks.write(answer.tensors, info, exchange, sender.client, sender.deadline)
+            info, exchange = _info(call, answer), asked.exchange
+            return desks.write(answer.tensors, info, exchange, asked.client, asked.deadline)
 
         return write
 
@@ -236,8 +228,9 @@ class Compute:
             )
         return numbers
 
-    async def _compute(self, job: Job, record: Record, sender: Sender) -> bytes | memoryview:
-        done = await unless_gone(self._dispatcher.submit(job), sender.scope, sender.receive)
+    async def _compute(self, job: Job, asked: Asked) -> bytes | memoryview:
+        record = asked.record
+        done = await unless_gone(self._dispatcher.submit(job), asked.scope, asked.receive)
         record.stages["queue"] = done.queue_s
         record.stages["compute"] = done.compute_s
         record.stages["encode"] = done.encode_s

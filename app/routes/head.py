@@ -4,16 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from starlette.types import Scope
+from starlette.types import Receive, Scope
 
 from app.edge import CONNECTION, own_request_id
 from app.errors import InvalidHeader
 from app.promises import Visitor
 from app.record import Record
 from app.settings import Settings
+from app.wire import Exchange
 
 _DEADLINE = re.compile(rb"[0-9]{1,100}")
+
+
+class Asked(NamedTuple):
+    """A request whose head has been read.
+
+    Attributes:
+        scope, receive: of ASGI.
+        exchange: the forms of its body and of its answer.
+        deadline: on the monotonic clock; None where there is none.
+        client: whose turn it uses.
+        visitor: who asks, to be known again after a refusal.
+    """
+
+    record: Record
+    scope: Scope
+    receive: Receive
+    exchange: Exchange
+    deadline: float | None
+    client: str
+    visitor: Visitor
 
 
 def deadline_of(record: Record, settings: Settings) -> float | None:

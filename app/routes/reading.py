@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import NamedTuple, cast
+from typing import cast
 
-from starlette.types import Receive, Scope
-
-from app.edge import RECORD
-from app.promises import Visitor
-from app.record import Record
 from app.routes.body import Body
 from app.routes.departure import unless_gone
+from app.routes.head import Asked
 from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import (
     DecodeLimits,
     Decoder,
-    Exchange,
     Form,
     PlanRequest,
     Request,
     decode_plan,
 )
-
-
-class Sender(NamedTuple):
-    """Who sent a body.
-
-    Attributes:
-        scope, receive, deadline: of the request.
-        client: whose turn it uses.
-        visitor: as whom it is known when it comes again.
-    """
-
-    scope: Scope
-    receive: Receive
-    deadline: float | None
-    client: str
-    visitor: Visitor
 
 
 class Reader:
@@ -53,32 +32,29 @@ class Reader:
         self._decoder = Decoder(self._limits)
         self._desks = desks
 
-    async def request(
-        self, body: Body, exchange: Exchange, sender: Sender
-    ) -> tuple[Request, Form | None]:
+    async def request(self, body: Body, asked: Asked) -> tuple[Request, Form | None]:
         """Read a body of `forward` or `backward`, see `Decoder.decode` and `Desk.read`."""
-        desks = self._desks_for(body, exchange)
+        desks = self._desks_for(body, asked)
         if desks is None:
-            return self._decoder.decode(body, exchange)
-        return cast(Request, await self._read(desks, body, sender)), None
+            return self._decoder.decode(body, asked.exchange)
+        return cast(Request, await self._read(desks, body, asked)), None
 
-    async def plan_request(self, body: Body, exchange: Exchange, sender: Sender) -> PlanRequest:
+    async def plan_request(self, body: Body, asked: Asked) -> PlanRequest:
         """Read a body of `plan`, see `decode_plan` and `Desk.read`."""
-        desks = self._desks_for(body, exchange)
+        desks = self._desks_for(body, asked)
         if desks is None:
-            return decode_plan(body, exchange, self._limits)
-        return cast(PlanRequest, await self._read(desks, body, sender))
+            return decode_plan(body, asked.exchange, self._limits)
+        return cast(PlanRequest, await self._read(desks, body, asked))
 
-    def _desks_for(self, body: Body, exchange: Exchange) -> Desks | None:
+    def _desks_for(self, body: Body, asked: Asked) -> Desks | None:
         desks = self._desks
-        if desks is None or exchange.request != "json" or not desks.reads(len(body)):
+        if desks is None or asked.exchange.request != "json" or not desks.reads(len(body)):
             return None
         return desks
 
-    def _read(self, desks: Desks, body: Body, sender: Sender) -> Awaitable[Request | PlanRequest]:
-        record: Record = sender.scope[RECORD]
-        work = desks.read(body, record.action, sender.client, sender.deadline, sender.visitor)
-        return unless_gone(work, sender.scope, sender.receive)
+    def _read(self, desks: Desks, body: Body, asked: Asked) -> Awaitable[Request | PlanRequest]:
+        work = desks.read(body, asked.record.action, asked.client, asked.deadline, asked.visitor)
+        return unless_gone(work, asked.scope, asked.receive)
 
 
 def decode_limits(settings: Settings) -> DecodeLimits:
