@@ -1,4 +1,4 @@
-"""A connection that is over holds nothing, and one that is refused is not idle."""
+"""A connection that is over holds nothing, and of what comes over one not all is parsed at once."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ import gc
 import socket
 import struct
 import weakref
-from typing import Any
 
 import pytest
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from app.connection import Connection, bounded
 from app.framing import PIECE_BYTES
-from app.gate import Refusal
 from app.options import load
-from app.settings import Settings
-from app.telemetry import Telemetry
 from tests.app.asgi import running
+from tests.app.connecting import connected
 
 REQUESTS = {
     "nothing": b"",
@@ -77,90 +74,6 @@ def test_a_connection_that_is_over_is_forgotten(request_: bytes, reset: bool) ->
                     await asyncio.sleep(0.01)
                     gc.collect()
             server.close()
-
-    asyncio.run(scenario())
-
-
-ASKING = b"POST /v1/conv/forward HTTP/1.1\r\nHost: x\r\n\r\n"
-
-
-class Transport(asyncio.Transport):
-    def __init__(self) -> None:
-        super().__init__()
-        self.written: list[bytes] = []
-        self.closed = self.paused = False
-
-    def write(self, data: Any) -> None:
-        self.written.append(bytes(data))
-
-    def close(self) -> None:
-        self.closed = True
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def pause_reading(self) -> None:
-        self.paused = True
-
-    def resume_reading(self) -> None:
-        self.paused = False
-
-
-class Door:
-    """A gate that lets everybody in, or nobody."""
-
-    def __init__(self, refusal: Refusal | None) -> None:
-        self._refusal = refusal
-
-    def refusal(self, *_: object) -> Refusal | None:
-        return self._refusal
-
-
-def connected(app: ASGIApp | None = None) -> tuple[Connection, Transport]:
-    """A connection to an application; without one, nobody is let in."""
-    door = Door(None if app else Refusal(b"no room", 0))
-    kind = bounded(Settings(), Telemetry(), door)  # type: ignore[arg-type]
-    config = uvicorn.Config(app or (lambda *_: None), http=kind, timeout_keep_alive=60)
-    config.load()
-    connection, transport = kind(config, ServerState(), {}), Transport()
-    connection.connection_made(transport)
-    return connection, transport
-
-
-def test_a_connection_is_idle_from_its_last_refusal_on() -> None:
-    async def scenario() -> None:
-        connection, transport = connected()
-        for _ in range(3):
-            connection.data_received(ASKING)
-        assert transport.written == [b"no room"] * 3
-        # The timer of the first refusal runs out 60 s after it; the last one was just now.
-        connection.timeout_keep_alive_handler()
-        assert not transport.closed
-        assert connection.timeout_keep_alive_task is not None
-        when = connection.timeout_keep_alive_task.when()
-        assert connection._idle_since + 60 <= when <= connection.loop.time() + 60
-        connection._idle_since -= 60
-        connection.timeout_keep_alive_handler()
-        assert not transport.closed  # but it is looked once more for what has come
-        connection.timeout_keep_alive_handler(looked=True)
-        assert transport.closed
-
-    asyncio.run(scenario())
-
-
-def test_empty_lines_do_not_keep_a_connection_open() -> None:
-    async def scenario() -> None:
-        connection, _ = connected()
-        connection.data_received(ASKING)
-        timer = connection.timeout_keep_alive_task
-        assert timer is not None
-        connection.gate = Door(None)  # type: ignore[assignment]
-        for _ in range(3):
-            connection.data_received(b"\r\n")
-        assert connection.timeout_keep_alive_task is timer
-        assert not timer.cancelled()
-        connection.data_received(b"G")
-        assert timer.cancelled()
 
     asyncio.run(scenario())
 

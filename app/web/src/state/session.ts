@@ -68,7 +68,7 @@ export class Session {
     this.want(this.draft.peek(), this.lastField);
   }
 
-  /** What failed last, once more and at once. */
+  /** All that failed and waits, once more and at once; the layer on show, where nothing waits. */
   tryNow(): void {
     clearTimeout(this.timer);
     const all = this.waiting.size > 0 ? [...this.waiting.values()] : [() => this.retry()];

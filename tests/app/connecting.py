@@ -1,0 +1,60 @@
+"""Connections without a socket: what is written is kept, and who is let in is settled beforehand."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.server import ServerState
+
+from app.connection import Connection, bounded
+from app.gate import Refusal
+from app.settings import Settings
+from app.telemetry import Telemetry
+
+ASKING = b"POST /v1/conv/forward HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+class Transport(asyncio.Transport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.closed = self.paused = False
+
+    def write(self, data: Any) -> None:
+        self.written.append(bytes(data))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        self.paused = False
+
+
+class Door:
+    """A gate that lets everybody in, or nobody."""
+
+    def __init__(self, refusal: Refusal | None) -> None:
+        self._refusal = refusal
+
+    def refusal(self, *_: object) -> Refusal | None:
+        return self._refusal
+
+
+def connected(app: ASGIApp | None = None) -> tuple[Connection, Transport]:
+    """A connection to an application; without one, nobody is let in."""
+    door = Door(None if app else Refusal(b"no room", 0))
+    kind = bounded(Settings(), Telemetry(), door)  # type: ignore[arg-type]
+    config = uvicorn.Config(app or (lambda *_: None), http=kind, timeout_keep_alive=60)
+    config.load()
+    connection, transport = kind(config, ServerState(), {}), Transport()
+    connection.connection_made(transport)
+    return connection, transport
