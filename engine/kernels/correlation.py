@@ -18,6 +18,7 @@ from math import prod
 from engine.geometry import WIDEST, Axis, Blocking, Tile, blocking, tiles
 from engine.kernels.phases import Residue, residues
 from engine.kernels.products import IN_PLACE
+from engine.kernels.spacing import READ
 from engine.threads import PART_BYTES
 
 LEAST_WORK = 4_000_000
@@ -26,8 +27,14 @@ LEAST_WORK = 4_000_000
 SHARED_FLOPS = 16_000_000
 """Work of a sample from which two threads share it."""
 
-MOST_ROWS = 128
+MOST_ROWS = 96
 """Rows of x, each at a distance from the next, that a product reads well where they lie."""
+
+FEW_ROWS = 64
+"""Rows of x below which copying them to panels is too much beside multiplying, wherever they lie."""
+
+FAR = 1 << 15
+"""Bytes from one row of x to the next from which a product reads fewer rows well."""
 
 MOST_PHASES = 64
 """Phases above which an adjoint rather scatters: each is a correlation of its own."""
@@ -87,8 +94,13 @@ class Correlation:
 
     @cached_property
     def packed(self) -> bool:
-        """True where products in place would read rows of x that lie far apart, and too many of them."""
-        return self.pointwise and not self.channels_last and self.channels > MOST_ROWS
+        """True where products in place would read too many rows of x that lie far apart.
+
+        Fewer are too many where they share cache lines, or lie on pages of their own.
+        """
+        apart = prod(self.positions) * self.itemsize
+        most = FEW_ROWS - 1 if apart % READ == 0 or apart >= FAR else MOST_ROWS
+        return self.pointwise and not self.channels_last and self.channels > most
 
     @cached_property
     def forward_blocks(self) -> Blocking:

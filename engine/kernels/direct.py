@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Tile, ranges, tiles
-from engine.kernels.correlation import Correlation
+from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.nan import settle
 from engine.kernels.patches import gather, scatter, within
 from engine.kernels.products import LINE, multiply
@@ -39,7 +39,7 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
 
     cuts = [
         (n, g, tile)
-        for n in slices(x.shape[0], blocks.samples)
+        for n in slices(x.shape[0], _together(c, x.shape[0]))
         for g in slices(c.groups, blocks.groups)
         for tile in c.forward_tiles
     ]
@@ -47,6 +47,16 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
     each = c.share if len(cuts) < get_threads() else c.outputs
     shares = [(*cut, o) for cut in cuts for o in slices(c.outputs, each)]
     for_each(block, shares, c.flops * x.shape[0])
+
+
+def _together(c: Correlation, samples: int) -> int:
+    """Samples of a block: as many in each, and as many blocks for each thread, if that is worth it."""
+    most = c.forward_blocks.samples
+    if c.flops * samples < SHARED_FLOPS:
+        return most
+    threads = get_threads()
+    blocks = -(-samples // (most * threads)) * threads
+    return -(-samples // blocks)
 
 
 def forward_block(
