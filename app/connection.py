@@ -20,7 +20,7 @@ from uvicorn.server import ServerState
 
 from app.edge import ARRIVED, CONNECTION, FIRST_BYTES, GONE, LINGER_S, REST, new_request_id
 from app.errors import HeadersTooLarge, MalformedRequest, RequestTimeout, ServiceError
-from app.framing import check_framing, check_host, feed, is_upgrade
+from app.framing import check_framing, check_host, feed, is_upgrade, mend
 from app.gate import HEAD_BYTES, Gate, Refusal
 from app.incoming import SINK_BYTES, Incoming
 from app.keepalive import KeepAlive
@@ -154,6 +154,7 @@ class Connection(KeepAlive):
             return
         self._patience.awaited = "body"
         self.body_left = next((int(v) for name, v in self.headers if name == b"content-length"), 0)
+        mend(self)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

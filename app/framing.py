@@ -25,6 +25,9 @@ _HOST = re.compile(
 )
 """A name or an address and a port, all of which may be empty (RFC 3986, section 3.2.2)."""
 
+_WITHOUT_PATH = re.compile(rb"([a-z][a-z0-9+.-]*://[^/?#]+)([?#].*)?", re.IGNORECASE)
+"""An address in absolute form that says nothing of a path."""
+
 PIECE_BYTES = 2 << 10
 """So much is parsed at most before it is seen whether a request waits for the one before it. A request
 may be 25 bytes, and takes some kilobytes once it is parsed."""
@@ -35,6 +38,7 @@ class Owner(Protocol):
 
     Attributes:
         parser: whose callbacks it takes. url, headers: of the request that was parsed last.
+        expect_100_continue: its client waits for a word before it sends the body.
         declining: that request's head wished for another protocol, and is to be told again without.
         body_left: bytes of its body that are still to pass the parser.
         cycle: the request that the application has. pipeline: those that wait for it.
@@ -43,6 +47,7 @@ class Owner(Protocol):
     parser: Any
     url: bytes
     headers: list[tuple[bytes, bytes]]
+    expect_100_continue: bool
     declining: bool
     body_left: int
     cycle: Any
@@ -83,6 +88,19 @@ def feed(owner: Owner, data: bytes) -> memoryview:
 def is_upgrade(parser: Any) -> bool:
     """Whether the parser will take what follows the head that it has read for another protocol's."""
     return bool(parser.should_upgrade()) and parser.get_method() != b"CONNECT"
+
+
+def mend(owner: Owner) -> None:
+    """Take a head as it is meant where uvicorn takes it by the letter.
+
+    An address without a path is that of `/` (RFC 9112, section 3.2.2), and in HTTP/1.0 nobody waits for
+    ``100 Continue``, nor knows what it is (RFC 9110, section 10.1.1).
+    """
+    found = _WITHOUT_PATH.fullmatch(owner.url)
+    if found is not None:
+        owner.url = b"%b/%b" % (found[1], found[2] or b"")
+    if owner.parser.get_http_version() == "1.0":
+        owner.expect_100_continue = False
 
 
 def check_host(version: str, headers: Headers) -> None:

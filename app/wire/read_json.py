@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 import json
+import re
 from math import prod
 from typing import Any, Final, NoReturn
 
@@ -21,6 +22,10 @@ from app.wire.plain import kind, too_deep, too_many_values
 from engine.errors import InvalidValue, Loc
 
 FIELDS: Final = ("dtype", "shape", "data")
+
+MOST_LEVELS: Final = 500
+"""Of maps and lists within each other, tensor data included. The parser takes nearly 1000, and fewer the
+deeper in a program it is called, so that the answer would depend on who reads the body."""
 
 _Body = bytes | bytearray | memoryview
 
@@ -77,17 +82,27 @@ def tensor(value: object, name: str, limits: DecodeLimits) -> Array:
 
 def _check_counts(text: str, limits: DecodeLimits) -> None:
     """Bound what parsing will build by counting the signs that each part must have."""
-    if text.count("{") + text.count(":") > limits.max_values:
+    maps, lists = text.count("{"), text.count("[")
+    if maps + text.count(":") > limits.max_values:
         raise too_many_values(limits)
-    for sign, most, what in (
-        ("[", limits.max_lists, "lists"),
-        (",", limits.max_elements, "numbers"),
+    for count, most, what in (
+        (lists, limits.max_lists, "lists"),
+        (text.count(","), limits.max_elements, "numbers"),
     ):
-        if text.count(sign) > most:
+        if count > most:
             msg, expected = f"the body has too many {what}", f"at most {most}"
             raise LimitExceeded.at(
                 ("cost", f"json_{what}"), msg, f"{expected}, or tensors in base64 or msgpack"
             )
+    if maps + lists > MOST_LEVELS and _levels(text) > MOST_LEVELS:
+        raise too_deep(limits)
+
+
+def _levels(text: str) -> int:
+    """How many maps and lists are within each other at most."""
+    brackets = _STRING.sub("", text).encode().translate(None, _NO_BRACKETS)
+    steps = _STEPS[np.frombuffer(brackets, np.uint8)]
+    return int(steps.cumsum(dtype=np.int32).max(initial=0))
 
 
 def _base64(data: str, dtype: np.dtype[Any], shape: tuple[int, ...], loc: Loc) -> bytes:
@@ -141,4 +156,8 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise MalformedBody.at((), "JSON has no such number", expected, constant)
 
 
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS: Final = np.zeros(256, np.int8)
+_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_map, parse_constant=_refuse_constant)

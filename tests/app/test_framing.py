@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from app.errors import MalformedRequest
-from app.framing import check_framing, check_host, without_upgrade
+from app.framing import check_framing, check_host, mend, without_upgrade
 
 CODINGS = [
     ((), True),
@@ -27,6 +30,46 @@ def test_only_chunks_are_read(codings: tuple[bytes, ...], framed: bool) -> None:
     headers = [(b"host", b"x"), *((b"transfer-encoding", coding) for coding in codings)]
     with nullcontext() if framed else pytest.raises(MalformedRequest):
         check_framing(headers)
+
+
+@dataclass
+class Owner:
+    """A connection, as far as `mend` knows it."""
+
+    url: bytes = b"/"
+    version: str = "1.1"
+    expect_100_continue: bool = False
+
+    @property
+    def parser(self) -> Any:
+        return SimpleNamespace(get_http_version=lambda: self.version)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (b"http://host", b"http://host/"),
+        (b"HTTP://host:80?a=b://c", b"HTTP://host:80/?a=b://c"),
+        (b"http://[::1]?", b"http://[::1]/?"),
+        (b"http://host/", b"http://host/"),
+        (b"http://host/a", b"http://host/a"),
+        (b"/http://host", b"/http://host"),
+        (b"/?http://host", b"/?http://host"),
+        (b"*", b"*"),
+        (b"", b""),
+    ],
+)
+def test_an_address_without_a_path_is_that_of_the_root(said: bytes, meant: bytes) -> None:
+    owner = Owner(said)
+    mend(owner)  # type: ignore[arg-type]
+    assert owner.url == meant
+
+
+@pytest.mark.parametrize(("version", "waits"), [("1.1", True), ("1.0", False)])
+def test_nobody_waits_for_a_word_in_http_1_0(version: str, waits: bool) -> None:
+    owner = Owner(version=version, expect_100_continue=True)
+    mend(owner)  # type: ignore[arg-type]
+    assert owner.expect_100_continue is waits
 
 
 HOSTS = [

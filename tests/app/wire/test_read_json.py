@@ -17,6 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from app.errors import LimitExceeded, MalformedBody, ServiceError
 from app.wire import DecodeLimits, decode
+from app.wire.read_json import MOST_LEVELS
 from engine.errors import InvalidValue
 from tests.app.wire.bodies import HOSTILE_DTYPES, JSON, LIMITS, NAMES, parse, refusal
 
@@ -438,16 +439,37 @@ def test_a_whole_surrogate_pair_is() -> None:
 @pytest.mark.parametrize("name", ["config", "x", "wants", "other"])
 def test_deep_lists(depth: int, name: str) -> None:
     body = f'{{"{name}": {"[" * depth}{"]" * depth}}}'
-    if name == "other" and depth < 900:
+    if name == "other" and depth < MOST_LEVELS:
         assert parse(body).extra == ("other",)
     elif name == "config":
         # Refused for its depth where it is read at all, else for not being a map.
         assert refusal(parse, body).msg
-    elif name == "x" and depth < 900:
+    elif name == "x" and depth < MOST_LEVELS:
         with pytest.raises(InvalidValue, match="nest too deeply"):
             parse(body)
     else:
         assert refusal(parse, body).msg
+
+
+@pytest.mark.parametrize("frames", [0, 300])
+@pytest.mark.parametrize("before", ["", "[ ", " "])
+@pytest.mark.parametrize("beside", ["", ', "]]"', r', "\"[", "\\", "[\\\""', ", [], {}"])
+def test_how_deep_lists_may_be_does_not_depend_on_who_reads_them(
+    frames: int, before: str, beside: str
+) -> None:
+    def read(body: str, frames: int) -> Any:
+        return read(body, frames - 1) if frames else parse(body)
+
+    within = 2 + before.count("[")  # the body and the list of what is beside it
+    after = before.replace("[", "]")
+    for levels in (MOST_LEVELS - within, MOST_LEVELS - within + 1, 600, 980):
+        lists = f"{before}{'[' * levels}1{']' * levels}{after}"
+        body = f'{{"x": [{lists}{beside}]}}'
+        kind = InvalidValue if levels + within <= MOST_LEVELS and not beside else MalformedBody
+        with pytest.raises(kind) as refused:
+            read(body, frames)
+        deep = refused.value.issues[0].msg == "the values nest too deeply"
+        assert deep == (levels + within > MOST_LEVELS)
 
 
 @pytest.mark.parametrize("depth", [200, 990, 100_000])
