@@ -1,0 +1,164 @@
+"""Views of a thread's scratch for all steps of a piece of a filter's gradient by tiles.
+
+Both operands of a piece are laid out channels last and transformed along columns, then along rows. Then one
+product over the tiles for each point is added to a total, which at last is made into filters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import even, ranges
+from engine.kernels.kept import kept
+from engine.kernels.pieces import SIDE, Shape, Spans
+from engine.kernels.products import Product
+from engine.kernels.spacing import READ, spaced
+from engine.kernels.tiling import TAPS, transforms
+from engine.threads import Arena
+
+Array = NDArray[Any]
+
+POINTS = SIDE + TAPS - 1
+
+DEPTH = 64
+"""Tiles of one product: sums of sums lose fewer digits than long ones do."""
+
+
+@cache
+def _matrices(dtype: str) -> tuple[Array, Array, Array]:
+    """Bᵀ (6, 6), A (6, 4), and (G ⊗ G)ᵀ (9, 36)."""
+    output, filters, inputs = transforms(SIDE)
+    back = np.kron(filters, filters).T
+    return inputs.astype(dtype), output.T.astype(dtype, "C"), back.astype(dtype, "C")
+
+
+@dataclass(frozen=True)
+class Transform:
+    """Views for one operand of a piece, of K channels.
+
+    Attributes:
+        lines: the numbers under the tiles with their padding, channels last: (n, h, w, K).
+        inner: the map's numbers in it, (n, K, h, w); they may fill it.
+        together: as many numbers in the order of the map.
+        steps: the products that transform along columns and along rows.
+        found: the transformed tiles, (6, T, 6, K).
+    """
+
+    lines: Array
+    inner: Array
+    together: Array
+    steps: tuple[Product, Product]
+    found: Array
+
+    def load(self, numbers: Array) -> None:
+        """Transform numbers (n, K, h, w) of a map."""
+        if self.inner.size < self.lines.size:
+            self.lines.fill(0)
+        if numbers.strides[1] != numbers.itemsize:
+            np.copyto(self.together, numbers)
+            numbers = self.together
+        np.copyto(self.inner, numbers)
+        for left, right, out in self.steps:
+            np.matmul(left, right, out=out)
+
+
+@dataclass(frozen=True)
+class Views:
+    """Views of the scratch for pieces of one shape, of some channels and filters.
+
+    Attributes:
+        inputs, upstream: what transforms the two operands.
+        total: sums for every point, (6, 6, C, O).
+        made: as many products.
+        factors: the operands of each product.
+        back: the product that makes filters of the total.
+        filters: those, (O, C, 3, 3).
+    """
+
+    inputs: Transform
+    upstream: Transform
+    total: Array
+    made: Array
+    factors: tuple[tuple[Array, Array], ...]
+    back: Product
+    filters: Array
+
+    def add(self, first: bool) -> None:
+        """Add the piece's products to the total, or begin it with the first."""
+        for left, right in self.factors:
+            np.matmul(left, right, out=self.total if first else self.made)
+            if not first:
+                np.add(self.total, self.made, out=self.total)
+            first = False
+
+    def summed(self) -> Array:
+        """The filters (O, C, 3, 3) that the total makes."""
+        np.matmul(self.back[0], self.back[1], out=self.back[2])
+        return self.filters
+
+
+@kept
+def views(shape: Shape, channels: int, outputs: int, dtype: str) -> Views:
+    """This thread's views for pieces of a shape.
+
+    Those of as many channels and filters have one total, at the beginning of the scratch.
+    """
+    arena = Arena()
+    into, up, back = _matrices(dtype)
+    total = arena.take((POINTS, POINTS, channels, outputs), np.dtype(dtype))
+    mark = arena.used
+    inputs = _transform(arena, into, channels, shape.counts, shape.inputs, shape.placed)
+    upstream = _transform(arena, up, outputs, shape.counts, shape.outputs, shape.made)
+    made = arena.take(total.shape, total.dtype)
+    left, right = inputs.found.transpose(0, 2, 3, 1), upstream.found.swapaxes(1, 2)
+    tiles = right.shape[2]
+    # They are made when no piece is left.
+    arena.used = mark
+    filters = arena.take((TAPS, TAPS, channels, outputs), total.dtype)
+    return Views(
+        inputs,
+        upstream,
+        total,
+        made,
+        tuple(
+            (left[..., lo:hi], right[..., lo:hi, :]) for lo, hi in ranges(tiles, even(tiles, DEPTH))
+        ),
+        (back, total.reshape(POINTS**2, -1), filters.reshape(TAPS**2, -1)),
+        filters.transpose(3, 2, 0, 1),
+    )
+
+
+def _transform(
+    arena: Arena,
+    matrix: Array,
+    size: int,
+    counts: tuple[int, ...],
+    lengths: tuple[int, ...],
+    placed: Spans,
+) -> Transform:
+    """Views that transform the operand of `size` channels with a matrix (6, numbers under a tile)."""
+    samples, rows, columns = counts
+    dtype, width = matrix.dtype, matrix.shape[1]
+    found = arena.take((POINTS, samples * rows * columns, POINTS, size), dtype)
+    mark = arena.used
+    lines = arena.take((samples, *lengths, size), dtype)
+    inner = lines[:, slice(*placed[0]), slice(*placed[1])].transpose(0, 3, 1, 2)
+    loaded = arena.used
+    # Planes may lie apart by a power of two, and then share the lines of the cache.
+    together = spaced(inner.shape, dtype, READ, arena.take, 2)
+    arena.used = loaded
+    down = arena.take((samples, rows, POINTS, lines.shape[2] * size), dtype)
+    n, h, w, one = lines.strides
+    strips = np.ndarray(
+        (samples, rows, width, down.shape[3]), dtype, lines, 0, (n, SIDE * h, h, one)
+    )
+    shape = (*down.shape[:3], columns, width, size)
+    tiles = np.ndarray(shape, dtype, down, 0, (*down.strides[:3], SIDE * w, w, one))
+    out = found.reshape(POINTS, samples, rows, columns, POINTS, size).transpose(1, 2, 0, 3, 4, 5)
+    arena.used = mark
+    return Transform(lines, inner, together, ((matrix, strips, down), (matrix, tiles, out)), found)

@@ -1,0 +1,43 @@
+"""Views of the scratch for a filter's gradient by tiles: that they lie in it, and what else is not kept."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from engine import threads
+from engine.kernels import pieces, tile_sums
+from engine.kernels.tile_sums import Views
+from engine.threads import SCRATCH_BYTES, Arena
+from tests.engine.kernels.test_pieces import LAYERS, layer
+
+
+def arrays(v: Views) -> list[np.ndarray]:
+    both = [getattr(part, f.name) for part in (v.inputs, v.upstream) for f in fields(part)]
+    made = [a for a in (*both, v.total, v.made, v.filters) if isinstance(a, np.ndarray)]
+    return [*made, *(out for part in (v.inputs, v.upstream) for _, _, out in part.steps), v.back[2]]
+
+
+@pytest.mark.parametrize(("channels", "outputs", "size", "padding", "samples"), LAYERS)
+def test_views_lie_in_the_scratch(
+    channels: int, outputs: int, size: tuple[int, ...], padding: int, samples: int
+) -> None:
+    scratch = Arena().take((SCRATCH_BYTES,), np.dtype(np.uint8))
+    for piece in pieces.pieces(layer(channels, outputs, size, padding), samples):
+        v = tile_sums.views(piece.shape, channels % 65, outputs, "<f4")
+        assert v is tile_sums.views(piece.shape, channels % 65, outputs, "<f4")
+        assert all(np.may_share_memory(array, scratch) for array in arrays(v))
+
+
+def test_views_that_do_not_fit_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    piece = pieces.pieces(layer(*LAYERS[0][:4]), 1)[0]
+    monkeypatch.setattr(threads, "SCRATCH_BYTES", 1 << 20)
+    tile_sums.views.cache_clear()
+    v, again = (tile_sums.views(piece.shape, 64, 64, "<f4") for _ in range(2))
+    tile_sums.views.cache_clear()
+    assert v is not again
+    assert np.may_share_memory(v.total, again.total)
+    scratch = Arena().take((1 << 20,), np.dtype(np.uint8))
+    assert not all(np.may_share_memory(array, scratch) for array in arrays(v))
