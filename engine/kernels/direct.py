@@ -7,6 +7,7 @@ size is fixed by the plan. So the bits of a sample do not depend on how many sam
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from engine.geometry import Tile, ranges, tiles
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
+from engine.kernels.gathering import Gathering, gathering, recipe
+from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.patches import gather, scatter, within
 from engine.kernels.products import LINE, multiply
@@ -67,22 +70,87 @@ def forward_block(
     O are all outputs or one share of them: each share is a product of its own either way. NaN have
     their one pattern of bits.
     """
-    width = prod(y.shape[3:])
-    flat = flat_view(y, width)
-    out = part(2, (*y.shape[:3], width), y.dtype) if flat is None else flat
-    for lo, hi in ranges(c.channels, c.forward_blocks.channels):
-        columns = patches(c, x[:, :, lo:hi], tile, width)
-        weights = w if hi - lo == c.channels else w[..., lo * c.taps : hi * c.taps]
-        made = out if lo == 0 else part(1, out.shape, out.dtype)
-        for o in slices(w.shape[1], c.share):
+    flat = flat_view(y, prod(y.shape[3:]))
+    v = _block(c, tile, y.shape[:3], x.strides[-1] == x.itemsize, flat is None)
+    out = v.out if flat is None else flat
+    for chunk in v.chunks:
+        columns = chunk.load(x)
+        if columns is None:
+            columns = patches(c, x[:, :, chunk.channels], tile, v.width)
+        weights = w if len(v.chunks) == 1 else w[..., chunk.weights]
+        made = out if chunk is v.chunks[0] else v.made
+        for o in v.shares:
             multiply(weights[:, o], columns, made[:, :, o], c.packed)
-        if lo > 0:
+        if made is not out:
             out += made
     if bias is not None:
         out += bias[..., None]
     settle(out)
     if flat is None:
-        y[...] = out.reshape(y.shape)
+        np.copyto(y, v.unfolded)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Some channels of a block, and views for their patches, where they go by way of a slab."""
+
+    channels: slice
+    weights: slice
+    gathering: Gathering | None
+    columns: Array | None
+
+    def load(self, x: Array) -> Array | None:
+        """The windows of x (n, g, C, *S) as (n, g, c·K, T), if there are views for them."""
+        if self.gathering is not None:
+            self.gathering.load(x[:, :, self.channels])
+        return self.columns
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Views for a tile of outputs.
+
+    Attributes:
+        width: positions of the tile.
+        chunks: all channels.
+        shares: outputs of one product each.
+        out: the results (n, g, O, T), where they do not go to y; `unfolded` the same as (n, g, O, *T).
+        made: the results of one chunk, where there are several.
+    """
+
+    width: int
+    chunks: tuple[_Chunk, ...]
+    shares: tuple[slice, ...]
+    out: Array
+    unfolded: Array
+    made: Array
+
+
+@kept
+def _block(c: Correlation, tile: Tile, lead: tuple[int, ...], in_rows: bool, apart: bool) -> _Block:
+    """This thread's views for a tile of `lead`, which is (n, g, O).
+
+    `in_rows` says that rows of x are consecutive, `apart` that y is no place for a product.
+    """
+    sizes = tuple(hi - lo for lo, hi in tile)
+    width, dtype = prod(sizes), np.dtype(f"f{c.itemsize}")
+    found = recipe(c.axes, tile, c.itemsize)
+    copied = not (found.direct and in_rows) and (found.plain or c.mode == "zeros")
+    copied = copied and prod(found.shape) <= c.taps * width and not c.pointwise
+    chunks = []
+    for lo, hi in ranges(c.channels, c.forward_blocks.channels):
+        gathered = columns = None
+        if copied:
+            columns = _columns(c, (*lead[:2], hi - lo), width, dtype)
+            windows = columns.reshape(*lead[:2], hi - lo, *c.kernel, *sizes, copy=False)
+            gathered = gathering(found, windows)
+        weights = slice(lo * c.taps, hi * c.taps)
+        chunks.append(_Chunk(slice(lo, hi), weights, gathered, columns))
+    out = part(2, (*lead, width if apart else 0), dtype)
+    made = part(1, (*lead, width if len(chunks) > 1 else 0), dtype)
+    unfolded = out.reshape(*lead, *sizes) if apart else out
+    shares = tuple(slices(lead[2], c.share))
+    return _Block(width, tuple(chunks), shares, out, unfolded, made)
 
 
 def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
@@ -217,8 +285,13 @@ def patches(c: Correlation, x: Array, tile: Tile, width: int) -> Array:
         flat = flat_view(x[within(slice(lo, hi) for lo, hi in tile)], width)
         if flat is not None:
             return flat
-    # Rows begin on cache lines, so that tiles of them do.
-    pitch = -(-width // LINE) * LINE if width > LINE else width
-    columns = part(0, (*x.shape[:2], x.shape[2] * c.taps, pitch), x.dtype)[..., :width]
+    columns = _columns(c, x.shape[:3], width, x.dtype)
     gather(x, c.axes, tile, c.mode, columns.reshape(_unfolded(c, x, tile), copy=False))
     return columns
+
+
+def _columns(c: Correlation, lead: tuple[int, ...], width: int, dtype: np.dtype[Any]) -> Array:
+    """A place for the windows of (n, g, c) channels at `width` positions, as (n, g, c·K, T)."""
+    # Rows begin on cache lines, so that tiles of them do.
+    pitch = -(-width // LINE) * LINE if width > LINE else width
+    return part(0, (*lead[:2], lead[2] * c.taps, pitch), dtype)[..., :width]

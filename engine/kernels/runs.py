@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import part
+from engine.kernels.gathering import as_items
 from engine.kernels.kept import kept
-from engine.kernels.patches import as_items, within
+from engine.kernels.patches import within
 from engine.threads import PART_BYTES
 
 Array = NDArray[Any]

@@ -17,6 +17,7 @@ from engine import execute, threads
 from engine.kernels import (
     activations,
     correlation,
+    direct,
     dispatch,
     flat,
     folding,
@@ -58,6 +59,7 @@ def _small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
 def _forget() -> None:
     for cached in (
         execute._prepared,
+        direct._block,
         dispatch._kernel,
         flat.suits,
         folding.plan,
