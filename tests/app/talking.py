@@ -9,36 +9,21 @@ import sys
 from typing import Any
 
 import httpx
-import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.load.streams import unpack_tensors
+from benchmarks.stress.traffic import packed
 from tests import metrics
 
 COMMAND = (sys.executable, "-m", "app")
-
-
 MSGPACK = {"Content-Type": "application/vnd.msgpack"}
-
-
-def tensor(array: NDArray[Any]) -> dict[str, Any]:
-    return {"dtype": array.dtype.name, "shape": list(array.shape), "data": array.tobytes()}
-
-
-def packed(config: dict[str, Any] | None = None, **tensors: NDArray[Any]) -> bytes:
-    body: dict[str, Any] = {name: tensor(array) for name, array in tensors.items()}
-    made: bytes = msgpack.packb(body if config is None else body | {"config": config})
-    return made
 
 
 def arrays(answer: httpx.Response) -> dict[str, NDArray[Any]]:
     """The tensors of an answer in msgpack."""
     assert answer.status_code == 200, answer.text
-    return {
-        name: np.frombuffer(value["data"], value["dtype"]).reshape(value["shape"])
-        for name, value in msgpack.unpackb(answer.content).items()
-        if name != "info"
-    }
+    return unpack_tensors(answer.content)
 
 
 def noise(*shape: int, seed: int = 0) -> NDArray[np.float32]:

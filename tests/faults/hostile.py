@@ -15,6 +15,8 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.app.wire.bodies import numpy_tensor, tensor
+
 MSGPACK = "application/vnd.msgpack"
 JSON = "application/json"
 
@@ -44,20 +46,9 @@ class Hostile:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def plain(array: NDArray[Any]) -> dict[str, Any]:
-    """A tensor in msgpack."""
-    return {"dtype": array.dtype.name, "shape": list(array.shape), "data": array.tobytes()}
-
-
-def numpy_map(array: NDArray[Any], **changes: Any) -> dict[bytes, Any]:
-    """A tensor as the package msgpack-numpy writes it, with some of its fields changed."""
-    fields = {"nd": True, "type": array.dtype.str, "kind": b"", "shape": array.shape}
-    return {k.encode(): v for k, v in {**fields, "data": array.tobytes(), **changes}.items()}
-
-
 X = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
 W = np.ones((1, 1, 2, 2), np.float32)
-LAYER: dict[str, Any] = {"x": plain(X), "weight": plain(W)}
+LAYER: dict[str, Any] = {"x": tensor(X), "weight": tensor(W)}
 POOL = "/v1/max_pool/forward"
 
 
@@ -76,14 +67,14 @@ def conv(
 
 def with_x(x: Any, status: int, name: str, **more: Any) -> Hostile:
     """A convolution of an odd x."""
-    return Hostile(f"x {name}", status, body=packed(x=x, weight=plain(W)), **more)
+    return Hostile(f"x {name}", status, body=packed(x=x, weight=tensor(W)), **more)
 
 
 def pool(
     config: Any, status: int, name: str, loc: tuple[str | int, ...] = (), **more: Any
 ) -> Hostile:
     """A pooling with an odd config."""
-    body = packed(config=config, x=plain(X))
+    body = packed(config=config, x=tensor(X))
     return Hostile(f"pool {name}", status, POOL, body, loc=loc, **more)
 
 
@@ -95,12 +86,12 @@ def said(text: str | bytes, status: int, name: str, path: str = POOL, **more: An
 
 def _other(operation: str, config: Any, status: int, name: str, **tensors: NDArray[Any]) -> Hostile:
     action = "backward" if "dy" in tensors else "forward"
-    body = packed(config=config, **{key: plain(array) for key, array in tensors.items()})
+    body = packed(config=config, **{key: tensor(array) for key, array in tensors.items()})
     return Hostile(f"{operation} {name}", status, f"/v1/{operation}/{action}", body)
 
 
 def _changed(**changes: Any) -> dict[str, Any]:
-    return {**plain(X), **changes}
+    return tensor(X, **changes)
 
 
 def _nested(depth: int) -> Any:
@@ -110,7 +101,7 @@ def _nested(depth: int) -> Any:
     return value
 
 
-_PAIR = msgpack.packb("x") + msgpack.packb(plain(X))
+_PAIR = msgpack.packb("x") + msgpack.packb(tensor(X))
 
 FRAMING = [
     Hostile("empty body", 400),
@@ -141,22 +132,22 @@ FRAMING = [
     Hostile("unknown key", 422, body=packed(**LAYER, gadget=1), slug="unknown-field"),
     Hostile("key of a thousand letters", 400, body=packed(**LAYER, **{"k" * 5000: 1})),
     Hostile("no tensors", 422, body=b"\x80", slug="missing-field"),
-    Hostile("no weight", 422, body=packed(x=plain(X)), slug="missing-field", loc=("weight",)),
+    Hostile("no weight", 422, body=packed(x=tensor(X)), slug="missing-field", loc=("weight",)),
     Hostile("pickle as body", 400, body=b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00\x8c\x02os."),
 ]
 
 TENSORS = [
-    with_x(numpy_map(X, kind=b"O", data=b"cos\nsystem\n(S'true'\ntR."), 400, "pickled"),
-    with_x(numpy_map(X, kind=b"V", type=[["a", "<f4"]]), 400, "structured"),
-    with_x(numpy_map(X, type="O"), 400, "object pointers"),
-    with_x(numpy_map(X, type="|O8"), 400, "object pointers by size"),
-    with_x(numpy_map(X, type="V0", shape=[2**60], data=b""), 400, "void of 2^60"),
-    with_x(numpy_map(X, type="S0", shape=[2**60], data=b""), 400, "text of 2^60"),
-    with_x(numpy_map(X, type="<M8[s]"), 400, "dates"),
-    with_x(numpy_map(X, type="<c8"), 400, "complex"),
-    with_x(numpy_map(X, nd=False), 400, "scalar"),
-    with_x(numpy_map(X, shape=[-1]), 400, "msgpack-numpy negative axis"),
-    with_x(numpy_map(X, more=1), 400, "msgpack-numpy with another field"),
+    with_x(numpy_tensor(X, kind=b"O", data=b"cos\nsystem\n(S'true'\ntR."), 400, "pickled"),
+    with_x(numpy_tensor(X, kind=b"V", type=[["a", "<f4"]]), 400, "structured"),
+    with_x(numpy_tensor(X, type="O"), 400, "object pointers"),
+    with_x(numpy_tensor(X, type="|O8"), 400, "object pointers by size"),
+    with_x(numpy_tensor(X, type="V0", shape=[2**60], data=b""), 400, "void of 2^60"),
+    with_x(numpy_tensor(X, type="S0", shape=[2**60], data=b""), 400, "text of 2^60"),
+    with_x(numpy_tensor(X, type="<M8[s]"), 400, "dates"),
+    with_x(numpy_tensor(X, type="<c8"), 400, "complex"),
+    with_x(numpy_tensor(X, nd=False), 400, "scalar"),
+    with_x(numpy_tensor(X, shape=[-1]), 400, "msgpack-numpy negative axis"),
+    with_x(numpy_tensor(X, more=1), 400, "msgpack-numpy with another field"),
     with_x({b"complex": True, b"data": "1+2j"}, 400, "python complex"),
     with_x(_changed(dtype="bfloat16"), 400, "bfloat16"),
     with_x(_changed(dtype="float128"), 400, "float128"),
@@ -177,8 +168,8 @@ TENSORS = [
     with_x(_changed(shape="1144"), 400, "shape a text"),
     with_x(_changed(shape=16), 400, "shape a number"),
     with_x(_changed(shape=[1] * 33), 422, "33 axes", slug="invalid-value", loc=("x", "shape")),
-    with_x(plain(X.reshape([1] * 7 + [4, 4])), 422, "rank 9", slug="invalid-value", loc=("x", "shape")),
-    with_x(numpy_map(X.reshape([1] * 7 + [4, 4])), 422, "msgpack-numpy rank 9", slug="invalid-value"),
+    with_x(tensor(X.reshape([1] * 7 + [4, 4])), 422, "rank 9", slug="invalid-value", loc=("x", "shape")),
+    with_x(numpy_tensor(X.reshape([1] * 7 + [4, 4])), 422, "msgpack-numpy rank 9", slug="invalid-value"),
     with_x(_changed(shape=[2**32, 2**32], data=b""), 400, "product overflows to 0"),
     with_x(_changed(shape=[2**62, 4, 2**62], data=b""), 400, "axis of 2^62"),
     with_x(_changed(shape=[0, 2**31 - 1, 2**31 - 1, 2**31 - 1], data=b""), 400, "empty and huge"),
@@ -189,22 +180,22 @@ TENSORS = [
     with_x(_changed(strides=[0, 0, 0, 0]), 400, "with strides"),
     with_x(7, 400, "a number"),
     with_x(b"\0" * 64, 400, "bare bytes"),
-    with_x(plain(X.reshape(16)), 422, "rank 1", slug="shape-mismatch"),
-    with_x(plain(X.reshape(4, 4)), 422, "rank 2", slug="shape-mismatch"),
-    with_x(plain(X.reshape(1, 1, 1, 1, 4, 4)), 422, "rank 6", slug="shape-mismatch"),
+    with_x(tensor(X.reshape(16)), 422, "rank 1", slug="shape-mismatch"),
+    with_x(tensor(X.reshape(4, 4)), 422, "rank 2", slug="shape-mismatch"),
+    with_x(tensor(X.reshape(1, 1, 1, 1, 4, 4)), 422, "rank 6", slug="shape-mismatch"),
     with_x(_changed(shape=[], data=X.tobytes()[:4]), 422, "rank 0"),
-    with_x(plain(X.reshape(1, 4, 2, 2)), 422, "channels that do not fit"),
-    with_x(plain(np.zeros((1, 0, 4, 4), np.float32)), 422, "no channels"),
-    with_x(plain(np.zeros((1, 1, 0, 4), np.float32)), 422, "no rows"),
-    with_x(plain(X.astype(np.float64)), 422, "dtypes differ", slug="dtype-mismatch"),
-    with_x(plain(X[:, :, :1, :1]), 422, "smaller than the kernel", slug="empty-output"),
-    Hostile("integer weight", 422, body=packed(x=plain(X), weight=plain(W.astype(np.int64)))),
-    Hostile("empty weight", 422, body=packed(x=plain(X), weight=plain(W[:0]))),
+    with_x(tensor(X.reshape(1, 4, 2, 2)), 422, "channels that do not fit"),
+    with_x(tensor(np.zeros((1, 0, 4, 4), np.float32)), 422, "no channels"),
+    with_x(tensor(np.zeros((1, 1, 0, 4), np.float32)), 422, "no rows"),
+    with_x(tensor(X.astype(np.float64)), 422, "dtypes differ", slug="dtype-mismatch"),
+    with_x(tensor(X[:, :, :1, :1]), 422, "smaller than the kernel", slug="empty-output"),
+    Hostile("integer weight", 422, body=packed(x=tensor(X), weight=tensor(W.astype(np.int64)))),
+    Hostile("empty weight", 422, body=packed(x=tensor(X), weight=tensor(W[:0]))),
     Hostile(
-        "bias too long", 422, body=packed(**LAYER, bias=plain(np.ones(2, np.float32))), loc=("bias",)
+        "bias too long", 422, body=packed(**LAYER, bias=tensor(np.ones(2, np.float32))), loc=("bias",)
     ),
-    Hostile("indices for conv", 422, body=packed(**LAYER, indices=plain(np.zeros(1, np.int64)))),
-    Hostile("dy for forward", 422, body=packed(**LAYER, dy=plain(X))),
+    Hostile("indices for conv", 422, body=packed(**LAYER, indices=tensor(np.zeros(1, np.int64)))),
+    Hostile("dy for forward", 422, body=packed(**LAYER, dy=tensor(X))),
 ]  # fmt: skip
 
 CONFIGS = [
@@ -323,22 +314,22 @@ CONFIGS = [
         "max_pool input_shape huge", 422, "/v1/max_pool/backward",
         packed(
             config={"kernel": 2, "input_shape": [1, 1, 10**9, 10**9]},
-            indices=plain(np.zeros((1, 1, 2, 2), np.int64)), dy=plain(X[..., :2, :2]),
+            indices=tensor(np.zeros((1, 1, 2, 2), np.int64)), dy=tensor(X[..., :2, :2]),
         ),
     ),
     Hostile(
         "max_pool index of a plane elsewhere", 422, "/v1/max_pool/backward",
         packed(
             config={"kernel": 2, "input_shape": [1, 1, 4, 4]},
-            indices=plain(np.full((1, 1, 2, 2), 10**12)), dy=plain(X[..., :2, :2]),
+            indices=tensor(np.full((1, 1, 2, 2), 10**12)), dy=tensor(X[..., :2, :2]),
         ),
     ),
-    Hostile("wants a text", 422, "/v1/conv/backward", packed(**LAYER, dy=plain(X), wants="dx")),
-    Hostile("wants unknown", 422, "/v1/conv/backward", packed(**LAYER, dy=plain(X), wants=["dz"])),
-    Hostile("wants nothing", 422, "/v1/conv/backward", packed(**LAYER, dy=plain(X), wants=[])),
+    Hostile("wants a text", 422, "/v1/conv/backward", packed(**LAYER, dy=tensor(X), wants="dx")),
+    Hostile("wants unknown", 422, "/v1/conv/backward", packed(**LAYER, dy=tensor(X), wants=["dz"])),
+    Hostile("wants nothing", 422, "/v1/conv/backward", packed(**LAYER, dy=tensor(X), wants=[])),
     Hostile(
         "wants twice the same", 200, "/v1/conv/backward",
-        packed(**LAYER, dy=plain(X[..., :3, :3]), wants=["dx", "dx"]),
+        packed(**LAYER, dy=tensor(X[..., :3, :3]), wants=["dx", "dx"]),
     ),
     Hostile("backward without dy", 422, "/v1/conv/backward", packed(**LAYER), loc=("dy",)),
     Hostile(
@@ -406,7 +397,7 @@ TEXTS = [
     said("<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", 400, "xml"),
 ]  # fmt: skip
 
-_GOOD = packed(config={"kernel": 2}, x=plain(X))
+_GOOD = packed(config={"kernel": 2}, x=tensor(X))
 _OK = {"path": POOL, "body": _GOOD}
 
 HEADERS = [
