@@ -9,8 +9,7 @@ from starlette.types import Receive, Scope
 from app.edge import RECORD, REST, ClientGone
 from app.errors import BodyTooLarge, DeadlineExceeded, QueueFull
 from app.record import Record
-
-Body = bytes | bytearray | memoryview
+from app.wire import Body
 
 IN_PLACE_BYTES = 256 << 10
 """A body of so many that is not there at once is received in place, where the server can do that."""

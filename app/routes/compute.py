@@ -31,13 +31,13 @@ from app.gate import Gate, Known
 from app.lifecycle import Lifecycle
 from app.quotas import QuotaLimits, Quotas
 from app.record import Record
-from app.routes.body import Body, Intake
+from app.routes.body import Intake
 from app.routes.departure import unless_gone
 from app.routes.head import Asked, deadline_of, text_of, visitor_of
 from app.routes.reading import Reader
 from app.scribe.desks import Desks
 from app.settings import Settings
-from app.wire import Exchange, Form, encode, encode_map, full_name, negotiate
+from app.wire import Body, Exchange, Form, encode, encode_map, full_name, negotiate
 from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
 
 _ALONE = nullcontext()

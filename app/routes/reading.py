@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import cast
 
-from app.routes.body import Body
 from app.routes.departure import unless_gone
 from app.routes.head import Asked
 from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import (
+    Body,
     DecodeLimits,
     Decoder,
     Form,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from app.wire.elements import full_name
 from app.wire.forms import Decoder, Form
+from app.wire.lift import Body
 from app.wire.limits import DecodeLimits
 from app.wire.negotiation import MEDIA_TYPES, Exchange, negotiate
 from app.wire.requests import PlanRequest, Request, decode, decode_plan
@@ -16,6 +17,7 @@ from app.wire.write import encode, encode_map
 
 __all__ = [
     "MEDIA_TYPES",
+    "Body",
     "DecodeLimits",
     "Decoder",
     "Exchange",

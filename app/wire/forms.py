@@ -17,9 +17,10 @@ import numpy as np
 from app.errors import ServiceError
 from app.wire import lift
 from app.wire.elements import Array, full_name, read_only
+from app.wire.lift import Body
 from app.wire.limits import DecodeLimits
 from app.wire.negotiation import Exchange
-from app.wire.requests import Body, Request, decode
+from app.wire.requests import Request, decode
 from engine.errors import EngineError
 from engine.plans import TensorSpec
 

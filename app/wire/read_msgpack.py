@@ -21,10 +21,8 @@ from engine.errors import Loc
 PLAIN_FIELDS: Final = ("dtype", "shape", "data")
 NUMPY_FIELDS: Final = ("nd", "type", "kind", "shape", "data")
 
-_Body = bytes | bytearray | memoryview
 
-
-def load(body: _Body, limits: DecodeLimits) -> object:
+def load(body: lift.Body, limits: DecodeLimits) -> object:
     """Unpack a body into plain values and `bytes`, every key a `str`.
 
     Raises:
