@@ -14,22 +14,25 @@ that depend on its own samples alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import Axis, Tile, block_tile, ranges, tiles
+from engine.geometry import Axis, ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
-from engine.kernels.patches import gather, within
-from engine.kernels.products import UNPACKED, spans
-from engine.kernels.requests import SHARES, in_shares
-from engine.kernels.slabs import Taps, row
+from engine.kernels.gathering import Gathering, gathering, recipe
+from engine.kernels.kept import kept
+from engine.kernels.patches import gather
+from engine.kernels.products import Product, spans
+from engine.kernels.requests import in_shares
+from engine.kernels.shifting import Cut, Shifts, cuts, depth, length, most, plan
+from engine.kernels.slabs import Taps
 from engine.threads import PART_BYTES, check_stop, for_each
 
 Array = NDArray[Any]
@@ -37,87 +40,15 @@ Array = NDArray[Any]
 MOST_SUMS = 1 << 13
 """Results of a product above which too few positions are added up before they are written."""
 
-LEAST_ROWS = 8
-"""Rows of a tile for each row beyond it, which the next tile gathers again."""
-
 LEAST_TURNED = 16
 """Outputs from which turning dy pays for itself."""
-
-
-@dataclass(frozen=True)
-class Shifts:
-    """How the gradient is cut: all integers.
-
-    Attributes:
-        axes: the axes that are gathered; along the first, taps are residues and outputs rows of inputs.
-        taps: the taps of the first axis by residue.
-        reach: rows beyond a tile's own that its last taps read.
-        groups: groups of one block.
-        parts: shares of a request's sums, so that there is work for some threads.
-        tile: outputs of one block along each axis.
-    """
-
-    axes: tuple[Axis, ...]
-    taps: tuple[Taps, ...]
-    reach: int
-    groups: int
-    parts: int
-    tile: tuple[int, ...]
-
-
-@lru_cache(maxsize=1024)
-def plan(c: Correlation) -> Shifts | None:
-    """How the gradient of a correlation's weight is cut; None where not even one group fits the scratch."""
-    first, capacity = c.axes[0], PART_BYTES // c.itemsize
-    reach = (first.extent - 1) // first.stride
-    held, results = _depth(c) * first.stride, first.kernel * _depth(c) * c.outputs
-    # Positions whose products fit the scratch; two more may come of what is left over.
-    most = max(0, capacity // results - 2) * _most(c)
-    wanted = min(first.out, LEAST_ROWS * max(1, reach))
-    fitting = capacity // max(held * (wanted + reach), c.outputs * wanted)
-    rest = block_tile(c.positions[1:], max(1, min(fitting, most // wanted)))
-    line = prod(rest)
-    rows = min(capacity // (held * line) - reach, capacity // (c.outputs * line), most // line)
-    rows = min(first.out, rows)
-    if rows < 1:
-        return None
-    rows = -(-first.out // -(-first.out // rows))
-    alike = capacity // max(held * line * (rows + reach), c.outputs * line * rows, results)
-    groups = min(alike, -(-c.groups // SHARES))
-    down = Axis(first.size, first.stride, first.stride, 1, first.low, first.high, first.out + reach)
-    return Shifts(
-        (down, *c.axes[1:]),
-        row(first).taps,
-        reach,
-        groups,
-        max(1, SHARES * groups // c.groups),
-        (rows, *rest),
-    )
-
-
-def _depth(c: Correlation) -> int:
-    """Rows of one product: the channels and all taps but those of the first axis."""
-    return c.channels * c.taps // c.axes[0].kernel
-
-
-def _most(c: Correlation) -> int:
-    """Positions that one product adds up, at most."""
-    return UNPACKED // (_depth(c) * c.outputs)
-
-
-@lru_cache(maxsize=1024)
-def _length(positions: int, most: int) -> int:
-    """Positions that one product adds up: at most `most`, and a divisor of all if one is near."""
-    count = -(-positions // most)
-    found = (n for n in range(count, 2 * count) if positions % n == 0)
-    return -(-positions // next(found, count))
 
 
 def suits(c: Correlation) -> bool:
     """True where taps of the first axis are many, products small, and padding is zeros."""
     first = c.axes[0]
     plain = c.mode == "zeros" and 1 < first.kernel >= first.stride and not c.weight_joins
-    return plain and _depth(c) * c.outputs <= MOST_SUMS and plan(c) is not None
+    return plain and depth(c) * c.outputs <= MOST_SUMS and plan(c) is not None
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
@@ -141,60 +72,98 @@ def _requests(
 ) -> None:
     """`backward_weight` for as many requests as are summed at once."""
     kernel = c.kernel
-    shape = (c.groups, kernel[0], _depth(c), c.outputs)
+    shape = (c.groups, kernel[0], depth(c), c.outputs)
     sums = np.zeros((len(rows), found.parts, *shape), dw.dtype)
 
-    def block(request: int, share: int, g: slice, pieces: Sequence[tuple[int, Tile]]) -> None:
-        for n, tile in pieces:
+    def block(request: int, share: int, g: slice, pieces: Sequence[tuple[int, Cut]]) -> None:
+        own = sums[request, share, g]
+        for n, cut in pieces:
             check_stop()
-            _add(c, found, x[n, g], dy[n, g], tile, sums[request, share, g])
+            _add(c, found, x[n, g], dy[n, g], cut, own)
 
-    cuts, start, cut = [], 0, list(tiles(c.positions, found.tile))
+    blocks, start = [], 0
     for request, count in enumerate(rows):
-        pieces = [(n, tile) for n in range(start, start + count) for tile in cut]
+        pieces = list(product(range(start, start + count), cuts(c)))
         for share, own in enumerate(in_shares(pieces, found.parts)):
-            cuts += [(request, share, g, own) for g in direct.slices(c.groups, found.groups)]
+            blocks += [(request, share, g, own) for g in direct.slices(c.groups, found.groups)]
         start += count
-    for_each(block, cuts, c.flops * x.shape[0])
+    for_each(block, blocks, c.flops * x.shape[0])
     total = sums[:, 0] if found.parts == 1 else np.add.reduce(sums, axis=1)
     split = total.reshape(len(rows), c.groups, kernel[0], c.channels, *kernel[1:], c.outputs)
     dw[...] = np.moveaxis(split, (-1, 2), (2, 4))
 
 
-def _add(c: Correlation, found: Shifts, x: Array, dy: Array, tile: Tile, sums: Array) -> None:
+def _add(c: Correlation, found: Shifts, x: Array, dy: Array, cut: Cut, sums: Array) -> None:
     """Add to sums (g, K₀, C·K', O) what a tile of dy (g, O, *P) gives with x (g, C, *S)."""
-    groups, channels = x.shape[:2]
-    (lo, hi), *rest = tile
-    wide = ((lo, hi + found.reach), *rest)
-    sizes = [hi - lo for lo, hi in wide]
-    line = prod(sizes[1:])
-    columns = direct.part(0, (groups, c.axes[0].stride, channels, *c.kernel[1:], *sizes), x.dtype)
-    gather(x[None], found.axes, wide, c.mode, columns.swapaxes(1, 2)[None])
-    right = _upstream(dy, tile)
-    positions = right.shape[1]
-    length = _length(positions, _most(c))
-    depth, pitch = sums.shape[2], line * sizes[0] * x.itemsize
-    for taps in found.taps:
-        own = sums[:, taps.taps]
-        for first, last, each in spans(positions, length):
-            start = (taps.first * line + first) * x.itemsize + taps.residue * columns.strides[1]
-            steps = (columns.strides[0], taps.step * line * x.itemsize, each * x.itemsize)
-            shape = (*own.shape[:2], (last - first) // each, depth, each)
-            left = np.ndarray(shape, x.dtype, columns, start, (*steps, pitch, x.itemsize))
-            factors = right[:, first:last].reshape(groups, 1, shape[2], each, -1)
-            out = direct.part(1, (*shape[:4], c.outputs), x.dtype)
-            np.matmul(left, factors, out=out)
-            own += out[:, :, 0] if shape[2] == 1 else np.add.reduce(out, axis=2)
+    v = _views(c, cut.axes, x.shape[0], x.strides[-1] == x.itemsize)
+    if v.gathering is None:
+        gather(x[None], found.axes, cut.inputs, c.mode, v.windows)
+    else:
+        v.gathering.load(x[cut.source][None])
+    np.copyto(v.upstream, dy[cut.upstream])
+    for taps, products in v.products:
+        own = sums[:, taps]
+        for left, right, out in products:
+            np.matmul(left, right, out=out)
+            own += out[:, :, 0] if out.shape[2] == 1 else np.add.reduce(out, axis=2)
 
 
-def _upstream(dy: Array, tile: Tile) -> Array:
-    """A tile of dy (g, O, *P) as (g, T, O), turned in memory where that pays for itself."""
-    block = np.moveaxis(dy[within(slice(lo, hi) for lo, hi in tile)], 1, -1)
-    width = prod(block.shape[1:-1])
-    if block.shape[-1] >= LEAST_TURNED:
-        turned = direct.part(2, (block.shape[0], width, block.shape[-1]), dy.dtype)
-        turned.reshape(block.shape)[...] = block
-        return turned
-    plain = direct.part(2, (block.shape[0], block.shape[-1], width), dy.dtype)
-    np.moveaxis(plain.reshape(*plain.shape[:2], *block.shape[1:-1]), 1, -1)[...] = block
-    return plain.swapaxes(1, 2)
+@dataclass(frozen=True)
+class _Views:
+    """Views of the scratch for tiles of one shape.
+
+    Attributes:
+        windows: the inputs of the tile, (1, g, C, stride, *K', *T).
+        gathering: what fills them, where they go by way of a slab.
+        upstream: the outputs of the tile, (g, O, *T).
+        products: for some taps of the first axis each, operands that give their sums (g, taps, n, C·K', O)
+            over n runs of positions.
+    """
+
+    windows: Array
+    gathering: Gathering | None
+    upstream: Array
+    products: tuple[tuple[slice, tuple[Product, ...]], ...]
+
+
+@kept
+def _views(c: Correlation, axes: tuple[Axis, ...], groups: int, in_rows: bool) -> _Views:
+    """This thread's views for tiles that gather `axes`; `in_rows` says that rows of x are consecutive."""
+    found, dtype = plan(c), np.dtype(f"f{c.itemsize}")
+    assert found is not None
+    sizes = tuple(axis.out for axis in axes)
+    columns = direct.part(0, (groups, axes[0].kernel, c.channels, *c.kernel[1:], *sizes), dtype)
+    windows = columns.swapaxes(1, 2)[None]
+    form = recipe(axes, tuple((0, n) for n in sizes), c.itemsize)
+    slab = not (form.direct and in_rows) and prod(form.shape) <= prod(windows.shape[3:])
+    upstream, right = _upstream((groups, c.outputs, sizes[0] - found.reach, *sizes[1:]), dtype)
+    return _Views(
+        windows,
+        gathering(form, windows) if slab else None,
+        upstream,
+        tuple((taps.taps, tuple(_products(c, columns, taps, right))) for taps in found.taps),
+    )
+
+
+def _products(c: Correlation, columns: Array, taps: Taps, right: Array) -> Iterator[Product]:
+    """The products of the columns that some taps read, and dy (g, T, O), some positions at a time."""
+    groups, sizes, item = columns.shape[0], columns.shape[-len(c.axes) :], columns.itemsize
+    count, line = len(range(c.axes[0].kernel)[taps.taps]), prod(sizes[1:]) * item
+    for first, last, each in spans(right.shape[1], length(right.shape[1], most(c))):
+        start = taps.residue * columns.strides[1] + taps.first * line + first * item
+        steps = (columns.strides[0], taps.step * line, each * item, sizes[0] * line, item)
+        shape = (groups, count, (last - first) // each, depth(c))
+        left = np.ndarray((*shape, each), columns.dtype, columns, start, steps)
+        factors = right[:, first:last].reshape(groups, 1, shape[2], each, c.outputs, copy=False)
+        yield left, factors, direct.part(1, (*shape, c.outputs), columns.dtype)
+
+
+def _upstream(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """A place for a tile (g, O, *T) of dy, and the same as (g, T, O): turned where that pays for itself."""
+    groups, outputs, *sizes = shape
+    width = prod(sizes)
+    if outputs >= LEAST_TURNED:
+        turned = direct.part(2, (groups, width, outputs), dtype)
+        return np.moveaxis(turned.reshape(groups, *sizes, outputs), -1, 1), turned
+    plain = direct.part(2, (groups, outputs, width), dtype)
+    return plain.reshape(shape), plain.swapaxes(1, 2)

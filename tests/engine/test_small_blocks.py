@@ -22,6 +22,7 @@ from engine.kernels import (
     flat,
     folding,
     pooling,
+    shifting,
     shifts,
     stuffed,
     windows,
@@ -39,7 +40,7 @@ def _small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
     part: int = request.param
     before = threads.get_threads()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (threads, correlation, folding, shifts, stuffed):
+        for module in (threads, correlation, folding, shifting, shifts, stuffed):
             patch.setattr(module, "PART_BYTES", part)
         for module in (pooling, max_unpool, activations):
             patch.setattr(module, "BLOCK", part // 16)
@@ -63,7 +64,9 @@ def _forget() -> None:
         dispatch._kernel,
         flat.suits,
         folding.plan,
-        shifts.plan,
+        shifting.plan,
+        shifting.cuts,
+        shifts._views,
         stuffed.plan,
     ):
         cached.cache_clear()

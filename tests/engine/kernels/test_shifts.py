@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from engine.geometry import Axis, strided_out
-from engine.kernels import direct, shifts
+from engine.kernels import direct, shifting, shifts
 from engine.kernels.correlation import Correlation
+from engine.threads import PART_BYTES
 from tests.engine.kernels.images import tensors
 
 LAYERS = [
@@ -40,11 +41,17 @@ def _seams(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     """With "cut", tiles of a few rows and products of a few positions, of which some are left over."""
     if request.param == "cut":
         monkeypatch.setattr(shifts, "PART_BYTES", 1 << 15)
-        monkeypatch.setattr(shifts, "UNPACKED", 1 << 11)
-        monkeypatch.setattr(shifts, "LEAST_ROWS", 1)
-    shifts.plan.cache_clear()
+        monkeypatch.setattr(shifting, "PART_BYTES", 1 << 15)
+        monkeypatch.setattr(shifting, "UNPACKED", 1 << 11)
+        monkeypatch.setattr(shifting, "LEAST_ROWS", 1)
+    _forget()
     yield
-    shifts.plan.cache_clear()
+    _forget()
+
+
+def _forget() -> None:
+    for cached in (shifting.plan, shifting.cuts, shifts._views):
+        cached.cache_clear()
 
 
 @pytest.mark.usefixtures("_seams")
@@ -110,9 +117,20 @@ def test_scratch_holds_every_block(asked: list[int]) -> None:
 def test_others_are_left_to_others(
     change: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shifts, "PART_BYTES", 1 << 14)
-    shifts.plan.cache_clear()
+    monkeypatch.setattr(shifting, "PART_BYTES", 1 << 14)
+    _forget()
     c = layer(LAYERS[3])
     assert shifts.suits(c)
     assert not shifts.suits(replace(c, **change))  # type: ignore[arg-type]
-    shifts.plan.cache_clear()
+    _forget()
+
+
+@pytest.mark.parametrize("case", LAYERS)
+def test_views_lie_in_the_scratch(case: tuple[object, ...]) -> None:
+    c, parts = layer(case), [direct.part(n, (PART_BYTES,), np.dtype(np.uint8)) for n in range(3)]
+    for cut in shifting.cuts(c):
+        v = shifts._views(c, cut.axes, 1, False)
+        assert v is shifts._views(c, cut.axes, 1, False)
+        made = [v.windows, v.upstream, *(a for _, found in v.products for p in found for a in p)]
+        assert len(made) > 4
+        assert all(any(np.may_share_memory(a, part) for part in parts) for a in made)
