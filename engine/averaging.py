@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from engine.geometry import Tile
 from engine.kernels.nan import settle
-from engine.kernels.plane_sums import spread, tile_sum
+from engine.kernels.plane_sums import mirrored, spread, tile_sum
 from engine.kernels.pooling import blocks, for_each_plane, slices
 from engine.kernels.windows import whole
 from engine.layouts import channels_first
@@ -44,6 +44,20 @@ def average_backward(geometry: Geometry, divisor: Divisor, dy: Array, dx: Array)
     pooling = geometry.pooling
     dy, dx = (channels_first(a, geometry.channels_last) for a in (dy, dx))
 
+    mirror = mirrored(pooling)
+    if mirror is not None:
+        cut, blocked = blocks(mirror, dx.shape[0], dx.itemsize)
+        # A part of a plane would need quotients from around it.
+        if len(cut) == 1:
+            counts = divisor(tuple((0, axis.out) for axis in pooling.axes)).astype(dx.dtype)
+
+            def summed(n: slice, c: slice) -> None:
+                target = dx[n, c]
+                target[...] = tile_sum(mirror, dy[n, c] / counts, cut[0])
+                settle(target)
+
+            for_each(summed, blocked, dx.shape[0] * pooling.visits)
+            return
     tiles = [(tile, divisor(tile).astype(dx.dtype)) for tile in pooling.tiles()]
     copied = all(map(whole, pooling.axes))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import Tile
+from engine.geometry import Axis, Tile
 from engine.kernels.patches import within
 from engine.kernels.pooling import (
     Pooling,
@@ -38,6 +39,25 @@ def tile_sum(
     if axes := overlapping(p):
         return canonical(p, reduced(np.add, 0, stored(p, x), axes, tile, Arena(), prepare))
     return reduced_along(window_sum, p, x, tile, prepare)
+
+
+def mirrored(p: Pooling) -> Pooling | None:
+    """The windows whose sums over a gradient are the adjoint of sums over those of p; None if none are.
+
+    Windows one apart are read by each input as they read inputs, in the other direction. Only where
+    windows share inputs are sums quicker than `spread`.
+    """
+    axes = overlapping(p)
+    if axes is None or any(axis.stride > 1 for axis in axes):
+        return None
+    pads = [(axis.extent - 1 - axis.low, axis.extent - 1 - axis.high) for axis in axes]
+    if min(map(min, pads)) < 0:
+        return None
+    turned = (
+        Axis(axis.out, axis.kernel, 1, axis.dilation, low, high, axis.size)
+        for axis, (low, high) in zip(axes, pads, strict=True)
+    )
+    return replace(p, axes=tuple(turned))
 
 
 def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
