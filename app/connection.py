@@ -20,7 +20,7 @@ from uvicorn.server import ServerState
 
 from app.edge import ARRIVED, CONNECTION, FIRST_BYTES, GONE, LINGER_S, REST, new_request_id
 from app.errors import HeadersTooLarge, MalformedRequest, RequestTimeout, ServiceError
-from app.framing import check_framing, check_host, feed, is_upgrade, mend
+from app.framing import feed, settle
 from app.gate import HEAD_BYTES, Gate, Refusal
 from app.incoming import SINK_BYTES, Incoming
 from app.keepalive import KeepAlive
@@ -147,14 +147,11 @@ class Connection(KeepAlive):
     def on_headers_complete(self) -> None:
         """The body follows."""
         self._silent = 0
-        check_host(self.parser.get_http_version(), self.headers)
-        check_framing(self.headers)
-        self.declining = is_upgrade(self.parser)
+        settle(self)
         if self.declining:
             return
         self._patience.awaited = "body"
         self.body_left = next((int(v) for name, v in self.headers if name == b"content-length"), 0)
-        mend(self)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

@@ -85,6 +85,19 @@ def feed(owner: Owner, data: bytes) -> memoryview:
     return rest
 
 
+def settle(owner: Owner) -> None:
+    """Check the head that was parsed last, decline what it wishes beyond, and mend what is left.
+
+    Raises:
+        MalformedRequest: its host or its body's length could be taken in more than one way.
+    """
+    check_host(owner.parser.get_http_version(), owner.headers)
+    check_framing(owner.headers)
+    owner.declining = is_upgrade(owner.parser)
+    if not owner.declining:
+        mend(owner)
+
+
 def is_upgrade(parser: Any) -> bool:
     """Whether the parser will take what follows the head that it has read for another protocol's."""
     return bool(parser.should_upgrade()) and parser.get_method() != b"CONNECT"
