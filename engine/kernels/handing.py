@@ -9,7 +9,6 @@ maxima the first in a row wins, then the first of the rows: the first in row-maj
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile
+from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.owning import Own, own
 from engine.kernels.residues import Recipe, lay, opened, recipe
@@ -33,10 +33,10 @@ Step = tuple[np.ufunc, tuple[Array, ...], Array]
 Taps = tuple[tuple[int, int], ...]
 """For each tap, its residue and how many places after the window it stands."""
 
-BOOL = np.dtype(np.bool_)
+Shape = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, Taps], ...], tuple[int, ...]]
+"""Residues, lengths and stages of a recipe, and its outputs along each axis."""
 
-MOST_KEPT = 4
-"""Shapes of blocks that a thread keeps: tiles at the edges of a plane, and between them."""
+BOOL = np.dtype(np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Handing:
     Attributes:
         laid: the inputs by residues; afterwards their gradient, as `gradient` sees it.
         compare: makes the masks.
-        upstream: where the gradient of the windows goes.
+        upstream: where the gradient of the windows goes; `numbers` are all of its places in a row.
         zeros: places of the gradient that no window reaches, and the windows' where some stand beyond
             the outputs; the scratch between two blocks has been a block's of another shape.
         hand: makes the gradient of the inputs.
@@ -56,41 +56,47 @@ class Handing:
     gradient: Array
     compare: tuple[Step, ...]
     upstream: Array
+    numbers: Array
     zeros: tuple[Array, ...]
     hand: tuple[Step, ...]
 
 
-class Kept(threading.local):
-    """What a thread keeps from one block to the next, for as long as a call lasts."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A tile of arrays (*B, *S, I).
 
-    def __init__(self) -> None:
-        self.known: dict[tuple[Any, ...], tuple[Own, Recipe]] = {}
-        self.handings: dict[tuple[Any, ...], Handing] = {}
+    Attributes:
+        mine: what it owns.
+        found: how the inputs under it are laid out.
+        shape: what its handings have in common, but for the planes and how they are compared.
+    """
+
+    mine: Own
+    found: Recipe
+    shape: Shape
 
 
-def hand(x: Array, g: Array, axes: tuple[Axis, ...], tile: Tile, dx: Array, kept: Kept) -> None:
+def part_of(axes: tuple[Axis, ...], tile: Tile, inner: int) -> Part:
+    """A tile of arrays whose last axis has `inner` elements."""
+    mine = own(axes, tile, inner)
+    found = recipe(axes, mine.reach, inner)
+    counts = tuple(hi - lo for lo, hi in mine.reach)
+    return Part(mine, found, (found.residues, found.lengths, found.stages, counts))
+
+
+def hand(x: Array, g: Array, part: Part, dx: Array) -> None:
     """Write the gradient of the inputs that a tile owns to dx (*B, *S, I).
 
     x is (*B, *S, I), g the gradient (*B, *P, I) of all windows' maxima. The first of a window's
     equal maxima gets it.
     """
-    # Looking them up for each block would take longer than some of its steps.
-    shape = (tile, x.shape)
-    if shape not in kept.known:
-        mine = own(axes, tile, x.shape[-1])
-        kept.known[shape] = mine, recipe(axes, mine.reach, x.shape[-1])
-    mine, found = kept.known[shape]
+    mine, found = part.mine, part.found
     # Reading everything in order before it is taken apart also brings it into the cache. NaN equals
     # nothing, and minus infinity a border.
     plain = np.minimum.reduce(x[mine.read], axis=None, initial=np.inf) > -np.inf
+    lead = x.shape[: -len(found.lengths)]
     dtype = x.dtype if plain else np.dtype(f"i{x.itemsize}")
-    # Tiles inside a plane are alike, wherever they are.
-    key = (found.lengths, found.stages, x.shape, plain)
-    if key not in kept.handings:
-        if len(kept.handings) == MOST_KEPT:
-            kept.handings.clear()
-        kept.handings[key] = _handing(found, x.shape[: -len(found.lengths)], dtype)
-    steps = kept.handings[key]
+    steps = handing(part.shape, lead, dtype)
     if plain:
         lay(x, found, -np.inf, steps.laid)
     else:
@@ -104,11 +110,9 @@ def hand(x: Array, g: Array, axes: tuple[Axis, ...], tile: Tile, dx: Array, kept
     for zero in steps.zeros:
         zero.fill(0)
     np.copyto(steps.upstream, g[mine.outputs])
-    # What is handed on is a copy of these or a sum of some, which no NaN comes of if none can overflow.
-    upstream = steps.upstream.view(x.dtype)
-    least, highest = (ufunc.reduce(upstream, axis=None) for ufunc in (np.minimum, np.maximum))
-    most = np.finfo(x.dtype).max / prod(axis.kernel for axis in axes)
-    finite = -most < least and highest < most
+    # What is handed on is a copy of these or a sum of some, which no NaN comes of if their squares
+    # can be added.
+    finite = np.dot(steps.numbers, steps.numbers) < np.inf
     for ufunc, operands, result in steps.hand:
         ufunc(*operands, out=result)
     if not mine.covered:
@@ -131,22 +135,28 @@ def room(axes: tuple[Axis, ...], tile: Tile, inner: int, itemsize: int) -> int:
     return (found.places + prod(found.lengths) + most) * itemsize + masks
 
 
-def _handing(found: Recipe, lead: tuple[int, ...], dtype: np.dtype[Any]) -> Handing:
+@kept
+def handing(shape: Shape, lead: tuple[int, ...], dtype: np.dtype[Any]) -> Handing:
     """The steps for inputs (*lead, *S, I) that are compared as `dtype`."""
+    places, lengths, each, counts = shape
     arena = Arena()
     real, bits = (np.dtype(f"{kind}{dtype.itemsize}") for kind in "fu")
-    laid = arena.take((*found.residues, *lead, *found.lengths), dtype)
+    laid = arena.take((*places, *lead, *lengths), dtype)
     compare: list[Step] = []
     stages: list[tuple[Taps, list[Array], Array, Array]] = []
     values = laid
-    for residues, taps in found.stages:
+    for residues, taps in each:
         values = values.reshape(residues, -1)
         best = arena.take(values.shape[1:], dtype)
         won = _compare(values, taps, best, compare, arena)
         stages.append((taps, won, values.view(bits), best.view(bits)))
         values = best
+    # Which of the last stage's are the maxima is known, and what they are is not needed.
+    compare.pop()
     upstream = arena.take(values.shape, bits)
-    outputs = upstream.view(real).reshape(*lead, *found.lengths)[found.outputs]
+    numbers = upstream.view(real)
+    box: Index = (..., *map(slice, counts), slice(None))
+    outputs = numbers.reshape(*lead, *lengths)[box]
     zeros = [upstream] if outputs.size < upstream.size else []
     steps: list[Step] = []
     g = upstream
@@ -154,7 +164,8 @@ def _handing(found: Recipe, lead: tuple[int, ...], dtype: np.dtype[Any]) -> Hand
         zeros += _unreached(taps, target)
         steps += _hand(g, taps, won, rest, target, arena)
         g = target.reshape(-1)
-    return Handing(laid, laid.view(real), tuple(compare), outputs, tuple(zeros), tuple(steps))
+    made = tuple(compare), outputs, numbers, tuple(zeros), tuple(steps)
+    return Handing(laid, laid.view(real), *made)
 
 
 def _end(taps: Taps, places: int) -> int:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile, Windows
 from engine.kernels import handing, squares
-from engine.kernels.handing import Kept, hand
 from engine.kernels.patches import inside, within
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import (
@@ -111,32 +110,49 @@ def _empty(windows: Windows, lo: int, hi: int) -> Array:
     return np.flatnonzero(taps_between(windows, lo, hi, 0, windows.size) == 0)
 
 
-def route_blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
-    """Blocks for `route`."""
-    if _square(p):
-        return blocks(p, samples, itemsize)
-    return winner_blocks(p, samples, itemsize, handing.room)
+class Router:
+    """Hands the gradient of maxima to the inputs that won them.
 
-
-def route(p: Pooling, x: Array, dy: Array, tile: Tile, dx: Array, kept: Kept) -> None:
-    """Write the gradient dy (n, c, *P) of all maxima to those inputs of dx (n, c, *S) that a tile owns.
-
-    The first input that equals a maximum gets it. `kept` lasts as long as the call.
+    What the pooling fixes is worked out once for a call.
     """
-    if (axes := _square(p)) and squares.hand(
-        stored(p, x), stored(p, dy), axes, tile, stored(p, dx)
-    ):
-        return
-    if axes := few(p):
-        hand(stored(p, x), stored(p, dy), axes, tile, stored(p, dx), kept)
-        return
-    clear(p, tile, dx)
-    scatter_indices(tile_argmax(p, x, tile)[1], dy[within(slices(tile))], dx)
+
+    def __init__(self, p: Pooling) -> None:
+        self._pooling = p
+        self._axes = few(p)
+        self._square = _square(p)
+        self._squares: dict[Tile, squares.Part] = {}
+        self._parts: dict[Tile, handing.Part] = {}
+
+    def blocks(self, samples: int, itemsize: int) -> Blocks:
+        """Blocks for `route`."""
+        if self._square:
+            return blocks(self._pooling, samples, itemsize)
+        return winner_blocks(self._pooling, samples, itemsize, handing.room)
+
+    def route(self, x: Array, dy: Array, tile: Tile, dx: Array) -> None:
+        """Write the gradient dy (n, c, *P) of all maxima to those inputs of dx (n, c, *S) that a tile owns.
+
+        The first input that equals a maximum gets it.
+        """
+        p = self._pooling
+        if self._axes is None:
+            clear(p, tile, dx)
+            scatter_indices(tile_argmax(p, x, tile)[1], dy[within(slices(tile))], dx)
+            return
+        x, dy, dx = stored(p, x), stored(p, dy), stored(p, dx)
+        if self._square:
+            if tile not in self._squares:
+                self._squares[tile] = squares.part_of(self._square, tile)
+            if squares.hand(x, dy, self._squares[tile], dx):
+                return
+        if tile not in self._parts:
+            self._parts[tile] = handing.part_of(self._axes, tile, x.shape[-1])
+        handing.hand(x, dy, self._parts[tile], dx)
 
 
 def _square(p: Pooling) -> tuple[Axis, ...] | None:
-    """The axes, if windows are two by two and all channels of a position are a long run."""
-    axes = in_runs(p)
+    """The axes, if windows are two by two, and numbers of a row or all channels are a long run."""
+    axes = in_runs(p) if p.channels_last else few(p)
     return axes if axes and squares.suits(axes) else None
 
 

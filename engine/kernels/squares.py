@@ -1,8 +1,9 @@
-"""The gradient of maxima of windows of two by two that lie side by side, with channels last.
+"""The gradient of maxima of windows of two by two that lie side by side.
 
-Both rows of windows are compared where they lie, in long runs, and what is left is compared from each
-column to the next one, in one run as well: the comparisons between windows are not looked at. The first
-of a window's equal maxima in row-major order is its first in the upper row; so where the maxima of two
+Both rows of windows are compared where they lie, in long runs. What is left is compared column with
+column: with channels last each with the next one, in one run, and the comparisons between windows are
+not looked at; with channels first, left columns and right columns are taken apart before. The first of a
+window's equal maxima in row-major order is its first in the upper row; so where the maxima of two
 columns are equal, the right one wins if it is the upper and the left the lower of its column.
 
 As in `handing`, comparisons leave masks. The gradient's bits times a mask are one side's, and the
@@ -12,18 +13,26 @@ exclusive or of both is the other side's.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile
+from engine.kernels.kept import kept
 from engine.kernels.nan import settle
+from engine.kernels.slabs import LITTLE
 from engine.threads import Arena
 
 Array = NDArray[Any]
 
 Index = tuple[Any, ...]
+
+Copies = tuple[tuple[Array, Array], ...]
+"""Targets and sources; wide integers go to narrow ones as their lower halves."""
 
 BOOL = np.dtype(np.bool_)
 
@@ -39,43 +48,34 @@ def suits(axes: Sequence[Axis]) -> bool:
     )
 
 
-def hand(x: Array, g: Array, axes: Sequence[Axis], tile: Tile, dx: Array) -> bool:
-    """Write the gradient of the inputs under a tile, and of those after the last windows, to dx.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Where a tile lies in arrays (*B, H, W, I).
 
-    x and dx are (n, H, W, C), g the gradient (n, P, Q, C) of all windows' maxima. The first of a
-    window's equal maxima gets it. False if some input is NaN: then nothing is written.
+    Attributes:
+        upper, lower: the rows of its windows in x.
+        outputs: its windows in the gradient of all maxima.
+        own: the inputs that it writes.
+        covered: whether its windows have all of these.
     """
-    arena = Arena()
-    (top, bottom), (left, right) = ((2 * lo, 2 * hi) for lo, hi in tile)
-    rows = [_box((top + row, bottom, 2), (left, right)) for row in range(2)]
-    own = _box(
-        *(
-            (2 * lo, 2 * hi if hi < a.out else a.size)
-            for a, (lo, hi) in zip(axes, tile, strict=True)
-        )
-    )
-    shape = x[rows[0]].shape
-    best, lower = arena.take(shape, x.dtype), arena.take(shape, BOOL)
-    np.maximum(x[rows[0]], x[rows[1]], out=best)
-    np.less(x[rows[0]], x[rows[1]], out=lower)
-    if np.isnan(np.minimum.reduce(best, axis=None)):
-        return False
-    bits = np.dtype(f"u{x.itemsize}")
-    upstream = g[_box(*tile)]
-    won = _right(best, lower, arena)
-    # The maxima are not needed any more.
-    handed = best.view(bits)
-    columns = [handed[..., column::2, :] for column in range(2)]
-    np.multiply(upstream.view(bits), won[..., 0::2, :], out=columns[1])
-    np.bitwise_xor(upstream.view(bits), columns[1], out=columns[0])
-    if own != _box((top, bottom), (left, right)):
-        dx[own] = 0
-    upper, under = (dx[row].view(bits) for row in rows)
-    np.multiply(handed, lower, out=under)
-    np.bitwise_xor(handed, under, out=upper)
-    if np.isnan(np.minimum.reduce(upstream, axis=None)):
-        settle(dx[own])
-    return True
+
+    upper: Index
+    lower: Index
+    outputs: Index
+    own: Index
+    covered: bool
+
+
+@lru_cache(maxsize=1024)
+def part_of(axes: Sequence[Axis], tile: Tile) -> Part:
+    """Where a tile lies; those at the end own the inputs after the last windows too."""
+    (top, bottom), across = ((2 * lo, 2 * hi) for lo, hi in tile)
+    upper, lower = (_box((top + row, bottom, 2), across) for row in range(2))
+    ends = [
+        2 * hi if hi < axis.out else axis.size for axis, (_, hi) in zip(axes, tile, strict=True)
+    ]
+    own = _box((top, ends[0]), (across[0], ends[1]))
+    return Part(upper, lower, _box(*tile), own, ends == [bottom, across[1]])
 
 
 def _box(*spans: tuple[int, ...]) -> Index:
@@ -83,18 +83,137 @@ def _box(*spans: tuple[int, ...]) -> Index:
     return (..., *(slice(*span) for span in spans), slice(None))
 
 
-def _right(best: Array, lower: Array, arena: Arena) -> Array:
-    """Whether the next column's maximum wins over each column's, for best and lower (n, R, W, C)."""
-    step = best.shape[-1]
-    won, ties = (arena.take(best.shape, BOOL) for _ in range(2))
-    wins, equal = won.reshape(-1)[:-step], ties.reshape(-1)[:-step]
-    values, low = best.reshape(-1), lower.reshape(-1)
-    np.less(values[:-step], values[step:], out=wins)
-    np.equal(values[:-step], values[step:], out=equal)
-    if equal.any():
-        # Of equal maxima, where the left one is the lower and the right one the upper.
-        higher = arena.take(wins.shape, BOOL)
-        np.greater(low[:-step], low[step:], out=higher)
-        np.logical_and(equal, higher, out=equal)
-        np.logical_or(wins, equal, out=wins)
-    return won
+@dataclass(frozen=True, slots=True)
+class Views:
+    """Views of a thread's scratch for blocks of one shape, (*B, R, W, I) in each row of windows.
+
+    Attributes:
+        best, lower: the maximum of both rows, and whether it is in the lower one.
+        apart: takes the columns apart.
+        left, right: columns that are compared; `won` is whether the right one is greater.
+        equal, higher, low: for ties; `low` are the masks of the left and of the right columns.
+        mask: the comparisons of windows among `won`, (*B, R, W/2, I).
+        columns: where the gradient of each column goes, in the same shape.
+        together: puts them together, in `handed`, which lies where `best` does.
+    """
+
+    best: Array
+    lower: Array
+    apart: Copies
+    left: Array
+    right: Array
+    won: Array
+    equal: Array
+    higher: Array
+    low: tuple[Array, Array]
+    mask: Array
+    columns: tuple[Array, Array]
+    together: Copies
+    handed: Array
+
+    def compare(self) -> None:
+        """Find which column has the maximum of each window."""
+        for target, source in self.apart:
+            np.copyto(target, source, casting="unsafe")
+        np.less(self.left, self.right, out=self.won)
+        np.equal(self.left, self.right, out=self.equal)
+        if self.equal.any():
+            # Of equal maxima, where the left one is the lower and the right one the upper.
+            np.greater(*self.low, out=self.higher)
+            np.logical_and(self.equal, self.higher, out=self.equal)
+            np.logical_or(self.won, self.equal, out=self.won)
+
+    def hand(self, g: Array) -> None:
+        """Hand the bits g (*B, R, W/2, I) of the gradient to the columns; no maximum is left."""
+        left, right = self.columns
+        np.multiply(g, self.mask, out=right)
+        np.bitwise_xor(g, right, out=left)
+        for target, source in self.together:
+            np.copyto(target, source)
+
+
+@kept
+def views(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Views:
+    """This thread's views for blocks of a shape (*B, R, W, I)."""
+    arena, size = Arena(), prod(shape)
+    bits = np.dtype(f"u{dtype.itemsize}")
+    # One number more than is compared: what stands in every second place is read in pairs.
+    flat = arena.take((size + 1,), dtype)
+    best, lower = flat[:size].reshape(shape), arena.take(shape, BOOL)
+    handed = best.view(bits)
+    if shape[-1] > 1:
+        step, low = shape[-1], lower.reshape(-1)
+        masks = [arena.take(shape, BOOL) for _ in range(3)]
+        won, equal, higher = (mask.reshape(-1)[:-step] for mask in masks)
+        return Views(
+            best,
+            lower,
+            (),
+            flat[: size - step],
+            flat[step:size],
+            won,
+            equal,
+            higher,
+            (low[:-step], low[step:]),
+            masks[0][..., 0::2, :],
+            (handed[..., 0::2, :], handed[..., 1::2, :]),
+            (),
+            handed,
+        )
+    half = (*shape[:-2], shape[-2] // 2, 1)
+    left, right = (arena.take(half, dtype) for _ in range(2))
+    won, equal, higher = (arena.take(half, BOOL) for _ in range(3))
+    columns = left.view(bits), right.view(bits)
+    apart: Copies = (left, best[..., 0::2, :]), (right, best[..., 1::2, :])
+    together: Copies = tuple((handed[..., i::2, :], columns[i]) for i in range(2))
+    if LITTLE and dtype.itemsize == 4:
+        # The lower halves of pairs, which begin one number later for those on the right.
+        pairs = [flat[i : i + size].view(np.uint64) for i in range(2)]
+        apart = tuple((columns[i].reshape(-1), pairs[i]) for i in range(2))
+        together = (pairs[0], columns[0].reshape(-1)), together[1]
+    return Views(
+        best,
+        lower,
+        apart,
+        left,
+        right,
+        won,
+        equal,
+        higher,
+        (lower[..., 0::2, :], lower[..., 1::2, :]),
+        won,
+        columns,
+        together,
+        handed,
+    )
+
+
+def _has_nan(numbers: Array) -> bool:
+    least = np.minimum.reduce(numbers, axis=None)
+    return bool(least != least)
+
+
+def hand(x: Array, g: Array, part: Part, dx: Array) -> bool:
+    """Write the gradient of the inputs that a tile owns to dx.
+
+    x and dx are (*B, H, W, I), g the gradient (*B, P, Q, I) of all windows' maxima. The first of a
+    window's equal maxima gets it. False if some input is NaN: then nothing is written.
+    """
+    upper, lower = x[part.upper], x[part.lower]
+    v = views(upper.shape, x.dtype)
+    np.maximum(upper, lower, out=v.best)
+    np.less(upper, lower, out=v.lower)
+    if _has_nan(v.best):
+        return False
+    v.compare()
+    upstream, bits = g[part.outputs], v.handed.dtype
+    finite = not _has_nan(upstream)
+    v.hand(upstream.view(bits))
+    if not part.covered:
+        dx[part.own] = 0
+    under = dx[part.lower].view(bits)
+    np.multiply(v.handed, v.lower, out=under)
+    np.bitwise_xor(v.handed, under, out=dx[part.upper].view(bits))
+    if not finite:
+        settle(dx[part.own])
+    return True

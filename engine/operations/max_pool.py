@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 from engine.errors import InvalidValue, MissingField, ShapeMismatch, fail
 from engine.geometry import Axis, Tile
 from engine.indices import check_indices
-from engine.kernels.handing import Kept
 from engine.kernels.maxima import (
+    Router,
     admit_zeros,
-    route,
-    route_blocks,
     spread_ties,
     tile_argmax,
     tile_max,
@@ -173,20 +171,23 @@ class MaxPool(Pool):
         zeros, ties = plan.config.pad_value == "zero", plan.config.ties
         samples = dx.shape[0]
         handed = ties == "first" and not zeros
-        cutting = route_blocks if handed else winner_blocks
-        tiles, cut = cutting(pooling, samples, dx.itemsize)
-        kept = Kept()
+        router = Router(pooling)
+        if handed:
+            tiles, cut = router.blocks(samples, dx.itemsize)
+        else:
+            tiles, cut = winner_blocks(pooling, samples, dx.itemsize)
 
         def tiled(n: slice, c: slice, tile: Tile) -> None:
+            if handed:
+                router.route(x[n, c], dy[n, c], tile, dx[n, c])
+                return
             upstream = dy[(n, c, *slices(tile))]
             if ties == "all":
                 spread_ties(pooling, x[n, c], upstream, tile, dx[n, c], zeros)
-            elif zeros:
+            else:
                 best, found = tile_argmax(pooling, x[n, c], tile)
                 admit_zeros(pooling, tile, best, found)
                 scatter_indices(found, upstream, dx[n, c])
-            else:
-                route(pooling, x[n, c], dy[n, c], tile, dx[n, c], kept)
 
         def planes(n: slice, c: slice) -> None:
             if indices is not None and ties == "first":

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from engine.geometry import Axis, strided_out, tiles
-from engine.kernels.handing import Kept
-from engine.kernels.maxima import route, tile_argmax
+from engine.kernels import handing
+from engine.kernels.maxima import Router, tile_argmax
 from engine.kernels.placing import scatter_indices
 from engine.kernels.plane_sums import spread
-from engine.kernels.pooling import Pooling
+from engine.kernels.pooling import Pooling, few, winner_blocks
+from engine.threads import SCRATCH_BYTES, Arena, beside_scratch
 
 
 def pooling(*axes: tuple[int, int, int, int, int]) -> Pooling:
@@ -44,7 +45,7 @@ def test_the_first_maximum_gets_the_gradient(p: Pooling, numbers: str) -> None:
     dy[0, 0, 0] = np.inf
     tile = tuple((0, n) for n in p.positions)
     got, want = np.full_like(x, 7), np.zeros_like(x)
-    route(p, x, dy, tile, got, Kept())
+    Router(p).route(x, dy, tile, got)
     scatter_indices(tile_argmax(p, x, tile)[1], dy, want)
     np.testing.assert_array_equal(got, want)
 
@@ -56,10 +57,10 @@ def test_tiles_of_several_shapes_in_turn_leave_each_other_nothing(p: Pooling) ->
     x[1, 1, 0] = -np.inf
     dy = rng.integers(-9, 9, (4, 3, *p.positions)).astype(np.float32)
     whole = tuple((0, n) for n in p.positions)
-    got, want, kept = np.full_like(x, 7), np.zeros_like(x), Kept()
+    got, want, router = np.full_like(x, 7), np.zeros_like(x), Router(p)
     for n in (slice(0, 1), slice(1, 3), slice(3, 4)):
         for tile in tiles(p.positions, (2,) * len(p.axes)):
-            route(p, x[n], dy[n], tile, got[n], kept)
+            router.route(x[n], dy[n], tile, got[n])
     scatter_indices(tile_argmax(p, x, whole)[1], dy, want)
     np.testing.assert_array_equal(got, want)
 
@@ -70,3 +71,45 @@ def test_windows_that_divide_the_input_spread_by_broadcasting() -> None:
     dx = np.full((2, 3, 8, 6), np.nan, np.float32)
     spread(p, g, ((0, 4), (0, 3)), dx)
     np.testing.assert_array_equal(dx, g.repeat(2, axis=2).repeat(2, axis=3))
+
+
+LARGE = [
+    pooling((112, 3, 2, 1, 1), (112, 3, 2, 1, 1)),
+    pooling((900, 2, 1, 1, 0), (900, 3, 2, 1, 1)),
+    pooling((40, 2, 2, 1, 0), (40, 3, 1, 1, 1), (40, 2, 2, 1, 0)),
+]
+
+
+@pytest.mark.parametrize("p", LARGE)
+@pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_kept_views_lie_in_the_scratch(p: Pooling, last: bool, dtype: type) -> None:
+    p, kind = Pooling(p.axes, 16, last), np.dtype(dtype)
+    scratch = Arena().take((SCRATCH_BYTES,), np.dtype(np.uint8))
+    axes = few(p)
+    assert axes
+    cut, blocks = winner_blocks(p, 64, kind.itemsize, handing.room)
+    planes = max((n.stop - n.start) * (1 if last else c.stop - c.start) for n, c in blocks)
+    for tile in cut:
+        part = handing.part_of(axes, tile, 16 if last else 1)
+        views = handing.handing(part.shape, (planes,), kind)
+        steps = (*views.compare, *views.hand)
+        for array in (views.laid, views.numbers, *(result for _, _, result in steps)):
+            assert np.may_share_memory(array, scratch)
+        assert handing.handing(part.shape, (planes,), kind) is views
+
+
+def test_a_plane_may_be_larger_than_the_scratch() -> None:
+    p = Pooling((Axis(9, 3, 2, 1, 1, 1, 5),), 1 << 18, channels_last=True)
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((1, p.channels, 9)).astype(np.float32)
+    dy = rng.integers(-9, 9, (1, p.channels, 5)).astype(np.float32)
+    router = Router(p)
+    cut, _ = router.blocks(1, 4)
+    before = beside_scratch()
+    got, want = np.full_like(x, 7), np.zeros_like(x)
+    for tile in cut:
+        router.route(x, dy, tile, got)
+    assert beside_scratch() > before
+    scatter_indices(tile_argmax(p, x, ((0, 5),))[1], dy, want)
+    np.testing.assert_array_equal(got, want)

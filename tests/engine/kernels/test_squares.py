@@ -9,17 +9,22 @@ from engine.geometry import Axis, tiles
 from engine.kernels import squares
 from engine.kernels.maxima import tile_argmax
 from engine.kernels.placing import scatter_indices
-from engine.kernels.pooling import Pooling, canonical, stored
+from engine.kernels.pooling import BLOCK, RUN_BLOCKS, Pooling, canonical, stored
+from engine.threads import SCRATCH_BYTES, Arena
 
 EVEN = Axis(8, 2, 2, 1, 0, 0, 4)
 ODD = Axis(11, 2, 2, 1, 0, 0, 5)
 POOLS = [
     Pooling((EVEN, ODD), 3, channels_last=True),
     Pooling((ODD, EVEN), 5, channels_last=True),
+    Pooling((EVEN, ODD), 3),
+    Pooling((ODD, EVEN), 5),
 ]
 
 
-@pytest.mark.parametrize("p", POOLS, ids=["odd across", "odd down"])
+@pytest.mark.parametrize(
+    "p", POOLS, ids=["odd across", "odd down", "odd across, first", "odd down, first"]
+)
 @pytest.mark.parametrize("numbers", ["distinct", "equal", "infinite"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("tile", [(9, 9), (2, 9), (1, 3)], ids=["whole", "rows", "parts"])
@@ -42,7 +47,7 @@ def test_the_first_maximum_gets_the_gradient(
     laid = [np.ascontiguousarray(stored(p, a)) for a in (x, dy, np.full_like(x, 7))]
     axes = (p.axes[0], p.axes[1])
     for one in tiles(p.positions, tile):
-        assert squares.hand(laid[0], laid[1], axes, one, laid[2])
+        assert squares.hand(laid[0], laid[1], squares.part_of(axes, one), laid[2])
     np.testing.assert_array_equal(canonical(p, laid[2]), want)
 
 
@@ -50,7 +55,8 @@ def test_nan_is_left_to_others() -> None:
     x = np.zeros((1, 8, 8, 1), np.float32)
     x[0, 7, 3] = np.nan
     dx = np.full_like(x, 7)
-    assert not squares.hand(x, x[:, :4, :4], (EVEN, EVEN), ((0, 4), (0, 4)), dx)
+    part = squares.part_of((EVEN, EVEN), ((0, 4), (0, 4)))
+    assert not squares.hand(x, x[:, :4, :4], part, dx)
     assert (dx == 7).all()
 
 
@@ -69,3 +75,25 @@ def test_other_windows_are_left_to_others(axis: Axis) -> None:
     assert squares.suits((EVEN, ODD))
     assert not squares.suits((EVEN, axis))
     assert not squares.suits((EVEN,))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (1, 1, BLOCK // 256, 128, 1),
+        (BLOCK // 4, 1, 1, 2, 1),
+        (RUN_BLOCKS, BLOCK // 1024, 32, 16),
+        (1, 1, 2, 1 << 16),
+    ],
+    ids=["first", "many planes", "last", "one window"],
+)
+def test_views_of_the_largest_blocks_lie_in_the_scratch(
+    shape: tuple[int, ...], dtype: type
+) -> None:
+    scratch = Arena().take((SCRATCH_BYTES,), np.dtype(np.uint8))
+    v = squares.views(shape, np.dtype(dtype))
+    arrays = [v.best, v.lower, v.left, v.right, v.won, v.equal, v.higher, v.mask, v.handed]
+    for array in (*arrays, *v.low, *v.columns, *(to for to, _ in (*v.apart, *v.together))):
+        assert np.may_share_memory(array, scratch)
+    assert squares.views(shape, np.dtype(dtype)) is v
