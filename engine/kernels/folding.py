@@ -27,12 +27,14 @@ from numpy.typing import NDArray
 from engine.geometry import ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
+from engine.kernels.kept import kept
 from engine.kernels.patches import within
-from engine.kernels.products import LINE, multiply
+from engine.kernels.products import LINE, products
 from engine.kernels.slabs import Row, row
 from engine.threads import PART_BYTES, check_stop, for_each
 
 Array = NDArray[Any]
+Index = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -96,19 +98,21 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     """
     found = plan(c)
     assert found is not None
-    turned = w.swapaxes(1, 2)
+    turned = np.ascontiguousarray(w.swapaxes(1, 2))
 
     def block(n: int, g: int, lo: int, hi: int) -> None:
-        weights = np.ascontiguousarray(turned[g, lo * c.taps : hi * c.taps])
-        planes = _planes(c, found, dy[n, g], weights, False)
-        if not np.isfinite(np.add.reduce(planes, axis=None)):
-            planes = _planes(c, found, dy[n, g], weights, True)
-        target = dx[n, g, lo:hi]
+        v, weights, target = (
+            _views(c, hi - lo),
+            turned[g, lo * c.taps : hi * c.taps],
+            dx[n, g, lo:hi],
+        )
+        v.add(weights, dy[n, g], False)
+        if not np.isfinite(np.add.reduce(v.planes, axis=None)):
+            v.add(weights, dy[n, g], True)
         if not found.covered:
             target[...] = 0
-        for moves in product(*(r.moves for r in found.rows)):
-            residues, places, inputs = zip(*moves, strict=True)
-            target[within(inputs)] = planes[residues][within(places)]
+        for inputs, plane in v.moves:
+            np.copyto(target[inputs], plane)
 
     cuts = [
         (n, g, lo, hi)
@@ -119,45 +123,113 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     for_each(block, cuts, c.flops * dx.shape[0])
 
 
-def _planes(c: Correlation, found: Folding, dy: Array, w: Array, clean: bool) -> Array:
-    """The planes (*residues, c, *widths) that dy (O, *P) gives under w (c·K, O).
+@dataclass(frozen=True)
+class _Rows:
+    """Views for the rows of dy of one block.
 
-    With `clean`, columns that belong to no output are set to 0.
+    Attributes:
+        span: the rows.
+        outputs: where they go, (O, rows, *P').
+        count: the columns that they make.
+        after: what lies behind these.
+        unused: columns that belong to no output.
+        sums: places of planes, and the columns (c, *taps, places) that are added there.
     """
-    channels, dtype = w.shape[0] // c.taps, dy.dtype
-    widths, line = tuple(r.width for r in found.rows), found.steps[0]
+
+    span: slice
+    outputs: Array
+    count: int
+    after: Array
+    unused: tuple[Array, ...]
+    sums: tuple[tuple[Array, Array], ...]
+
+
+@dataclass(frozen=True)
+class _Views:
+    """Views of the scratch for the planes of some channels c.
+
+    Attributes:
+        planes: the planes (*residues, c, *widths).
+        before: what lies before the first column.
+        upstream: rows of dy with zeros after each.
+        rows: the blocks of them.
+        factors: for the columns of a block, as many numbers of the rows (1, 1, O, count), and
+            the columns (1, 1, c·K, count) that they make.
+        moves: inputs (c, *S), and the places of planes that go there.
+    """
+
+    planes: Array
+    before: Array
+    upstream: Array
+    rows: tuple[_Rows, ...]
+    factors: dict[int, tuple[Array, Array]]
+    moves: tuple[tuple[Index, Array], ...]
+
+    def add(self, w: Array, dy: Array, clean: bool) -> None:
+        """Write to the planes what dy (O, *P) gives under w (c·K, O).
+
+        With `clean`, columns that belong to no output are set to 0.
+        """
+        for part in (self.planes, self.before, self.upstream):
+            part.fill(0)
+        made = {count: tuple(products(w[None], *own)) for count, own in self.factors.items()}
+        for rows in self.rows:
+            check_stop()
+            np.copyto(rows.outputs, dy[:, rows.span])
+            for left, right, out in made[rows.count]:
+                np.matmul(left, right, out=out)
+            for part in (rows.after, *(rows.unused if clean else ())):
+                part.fill(0)
+            for target, own in rows.sums:
+                target += np.add.reduce(own, axis=tuple(range(1, own.ndim - 1)))
+
+
+@kept
+def _views(c: Correlation, channels: int) -> _Views:
+    """This thread's views for a number of channels."""
+    found, dtype = plan(c), np.dtype(f"f{c.itemsize}")
+    assert found is not None
+    widths, line, columns = tuple(r.width for r in found.rows), found.steps[0], channels * c.taps
     planes = direct.part(1, (*(r.residues for r in found.rows), channels, prod(widths)), dtype)
-    planes.fill(0)
-    memory = direct.part(0, (found.reach + w.shape[0] * found.pitch,), dtype)
-    memory[: found.reach] = 0
-    columns = memory[found.reach :].reshape(w.shape[0], found.pitch)
-    length = -(-found.height * line // LINE) * LINE
-    upstream = direct.part(2, (c.outputs, length), dtype)
-    upstream.fill(0)
-    sums = list(_sums(c, found, memory, channels))
+    memory = direct.part(0, (found.reach + columns * found.pitch,), dtype)
+    upstream = direct.part(2, (c.outputs, -(-found.height * line // LINE) * LINE), dtype)
+    made = memory[found.reach :].reshape(columns, found.pitch)
+    sums = tuple(_sums(c, found, memory, channels))
+    rows, factors = [], {}
     for lo, hi in ranges(c.positions[0], found.height):
-        check_stop()
         count = (hi - lo) * line
-        rows = upstream[:, :count].reshape(c.outputs, hi - lo, *widths[1:], copy=False)
-        rows[within(slice(size) for size in (hi - lo, *c.positions[1:]))] = dy[:, lo:hi]
-        made = columns[:, :count]
-        multiply(w[None], upstream[None, None, :, :count], made[None, None])
-        columns[:, count:] = 0
-        if clean:
-            _clear(made.reshape(w.shape[0], hi - lo, *widths[1:], copy=False), c.positions[1:])
+        factors[count] = upstream[None, None, :, :count], made[None, None, :, :count]
+        places = (hi - lo, *widths[1:])
+        outputs = upstream[:, :count].reshape(c.outputs, *places, copy=False)
+        unused = made[:, :count].reshape(columns, *places, copy=False)
         # Rows end in zeros, which the last of them would add behind the plane.
-        end = min(prod(widths), lo * line + count + found.reach)
-        for residues, view in sums:
-            own = view[..., : end - lo * line]
-            target = planes[residues][:, lo * line : end]
-            target += np.add.reduce(own, axis=tuple(range(1, view.ndim - 1)))
-    return planes.reshape(*planes.shape[:-1], *widths)
+        own = slice(lo * line, min(prod(widths), lo * line + count + found.reach))
+        rows.append(
+            _Rows(
+                slice(lo, hi),
+                outputs[within(slice(size) for size in (hi - lo, *c.positions[1:]))],
+                count,
+                made[:, count:],
+                tuple(_behind(unused, c.positions[1:])),
+                tuple((planes[r][:, own], view[..., : own.stop - own.start]) for r, view in sums),
+            )
+        )
+    shaped = planes.reshape(*planes.shape[:-1], *widths)
+    moves = tuple(_moves(found, shaped))
+    return _Views(shaped, memory[: found.reach], upstream, tuple(rows), factors, moves)
 
 
-def _clear(columns: Array, positions: tuple[int, ...]) -> None:
-    """Set to 0 what lies behind `positions` along the last axes of columns (c·K, rows, *widths)."""
+def _behind(columns: Array, positions: tuple[int, ...]) -> Iterator[Array]:
+    """What lies behind `positions` along the last axes of columns (c·K, rows, *widths)."""
     for d, size in enumerate(positions, 2):
-        columns[(slice(None),) * d + (slice(size, None),)] = 0
+        yield columns[(slice(None),) * d + (slice(size, None),)]
+
+
+def _moves(found: Folding, planes: Array) -> Iterator[tuple[Index, Array]]:
+    """Inputs (c, *S), and the places of planes (*residues, c, *widths) that go there."""
+    for moves in product(*(r.moves for r in found.rows)):
+        residues, places, inputs = zip(*moves, strict=True)
+        yield within(inputs), planes[residues][within(places)]
 
 
 def _sums(

@@ -64,6 +64,7 @@ def _forget() -> None:
         dispatch._kernel,
         flat.suits,
         folding.plan,
+        folding._views,
         shifting.plan,
         shifting.cuts,
         shifts._views,

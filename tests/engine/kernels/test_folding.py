@@ -10,6 +10,7 @@ import pytest
 
 from engine.geometry import Axis
 from engine.kernels import direct, folding
+from engine.threads import PART_BYTES
 from tests.engine.kernels.images import tensors
 from tests.engine.kernels.test_shifts import LAYERS, layer
 
@@ -19,9 +20,14 @@ def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """With "cut", blocks of a few rows, and of a part of the channels."""
     if request.param == "cut":
         monkeypatch.setattr(folding, "PART_BYTES", 1 << 17)
-    folding.plan.cache_clear()
+    _forget()
     yield
+    _forget()
+
+
+def _forget() -> None:
     folding.plan.cache_clear()
+    folding._views.cache_clear()
 
 
 def both(x: np.ndarray, w: np.ndarray, dy: np.ndarray, case: tuple[object, ...]) -> np.ndarray:
@@ -45,11 +51,11 @@ def test_values(case: tuple[object, ...]) -> None:
 
 def test_blocks_are_cut_where_they_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folding, "PART_BYTES", 1 << 17)
-    folding.plan.cache_clear()
+    _forget()
     plans = [(folding.plan(c), c) for c in map(layer, LAYERS)]
     assert any(p is not None and p.height < c.positions[0] for p, c in plans)
     assert any(p is not None and p.channels < c.channels for p, c in plans)
-    folding.plan.cache_clear()
+    _forget()
 
 
 @pytest.mark.usefixtures("_blocks")
@@ -93,3 +99,17 @@ def test_others_are_left_to_others(change: dict[str, object]) -> None:
     c = layer(LAYERS[3])
     assert folding.suits(c)
     assert not folding.suits(replace(c, **change))  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("case", LAYERS)
+def test_views_lie_in_the_scratch(case: tuple[object, ...]) -> None:
+    c, parts = layer(case), [direct.part(n, (PART_BYTES,), np.dtype(np.uint8)) for n in range(3)]
+    v = folding._views(c, 1)
+    assert v is folding._views(c, 1)
+    made = [v.planes, v.upstream, *(plane for _, plane in v.moves)]
+    made += [a for own in v.factors.values() for a in own]
+    for rows in v.rows:
+        made += [rows.outputs, rows.after, *rows.unused, *(a for own in rows.sums for a in own)]
+    assert len(made) > 8
+    assert all(any(np.may_share_memory(a, part) for part in parts) for a in made if a.size)
