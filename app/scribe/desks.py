@@ -23,8 +23,8 @@ LARGE_NUMBERS = 1 << 15
 """So many numbers take it a good millisecond to write."""
 
 MIDDLE_BYTES = 8 << 10
-"""A body of so many takes the event loop up to half a millisecond to read, more than handing it over. One
-caller alone would only wait longer for it, but behind sixteen others would wait for all of them."""
+"""A body of so many takes the event loop up to half a millisecond to read, more than handing it over. Where
+such bodies are under way with `LARGE_BYTES` together, others would wait for the loop as for a large one."""
 
 MIDDLE_NUMBERS = 1 << 13
 """The same of numbers to write."""
@@ -40,7 +40,7 @@ class Desks:
     """What a `Desk` does, at one for what is quick or at one for what is not; one for each server."""
 
     def __init__(self, limits: DeskLimits, on_death: Callable[[str], None]) -> None:
-        self._under_way = 0  # requests in JSON that the event loop could read
+        self._under_way = 0  # bytes of bodies in JSON that the event loop could read
         part = limits.waiting_bytes // QUICK_SHARE
         quick = replace(limits, waiting_bytes=part)
         slow = replace(limits, waiting_bytes=limits.waiting_bytes - part)
@@ -60,12 +60,12 @@ class Desks:
     @contextmanager
     def company(self, nbytes: int) -> Iterator[None]:
         """A request in JSON, with a body of so many bytes, is under way; see `reads`."""
-        counts = nbytes < LARGE_BYTES
-        self._under_way += counts
+        counted = nbytes if nbytes < LARGE_BYTES else 0
+        self._under_way += counted
         try:
             yield
         finally:
-            self._under_way -= counts
+            self._under_way -= counted
 
     def check_room(self, nbytes: int, visitor: Visitor) -> None:
         """Refuse a request at its beginning if its body would be; raises QueueFull."""
@@ -87,8 +87,8 @@ class Desks:
         return numbers >= LARGE_NUMBERS or (numbers >= MIDDLE_NUMBERS and self._relieves(0))
 
     def _relieves(self, nbytes: int) -> bool:
-        """Whether there are several of the kind, and nobody has to wait for a scribe to start."""
-        return self._under_way > 1 and self._quick.ready(nbytes)
+        """Whether such bodies together are a large one, and nobody has to wait for a scribe to start."""
+        return self._under_way >= LARGE_BYTES and self._quick.ready(nbytes)
 
     async def read(
         self,

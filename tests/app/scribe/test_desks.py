@@ -63,7 +63,7 @@ async def test_what_is_quick_does_not_wait(gate: Gate, monkeypatch: pytest.Monke
 
 
 @scenario
-async def test_what_the_loop_could_read_is_handed_over_where_there_are_several_and_a_scribe_is_up(
+async def test_what_the_loop_could_read_is_handed_over_where_there_is_much_and_a_scribe_is_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "scribe_maker", maker)
@@ -72,13 +72,13 @@ async def test_what_the_loop_could_read_is_handed_over_where_there_are_several_a
     await desks.start()
     large, middle = module.LARGE_BYTES, module.MIDDLE_BYTES
 
-    with desks.company(middle), desks.company(large):
+    with desks.company(large - 1), desks.company(large):
         assert desks.reads(large)
         assert desks.writes(module.LARGE_NUMBERS)
         assert not desks.reads(large - 1)
         assert not desks.writes(module.LARGE_NUMBERS - 1)
         assert not desks._quick._called
-        with desks.company(0):
+        with desks.company(1):
             assert not desks.reads(middle - 1)
             assert not desks._quick._called
             assert not desks.reads(middle)  # nobody waits for the scribe that this one makes come
@@ -89,7 +89,7 @@ async def test_what_the_loop_could_read_is_handed_over_where_there_are_several_a
             assert not desks.writes(module.MIDDLE_NUMBERS - 1)
         assert not desks.reads(large - 1)
 
-    with desks.company(0), desks.company(0):
+    with desks.company(large // 2), desks.company(large // 2):
         full = asyncio.create_task(desks.read(b" " * (1 << 18), "forward", "a", None))
         quick = asyncio.create_task(desks.read(b" " * ((1 << 18) - 1), "forward", "a", None))
         await asyncio.sleep(0)
