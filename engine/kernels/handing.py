@@ -20,20 +20,14 @@ from engine.geometry import Axis, Tile
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.owning import Own, own
-from engine.kernels.residues import Recipe, lay, opened, recipe
+from engine.kernels.residues import Recipe, Stages, Taps, lay, opened, recipe
 from engine.kernels.slabs import LITTLE
-from engine.kernels.winners import ordered
+from engine.kernels.winners import Step, ordered
 from engine.threads import Arena
 
 Array = NDArray[Any]
 Index = tuple[Any, ...]
-Step = tuple[np.ufunc, tuple[Array, ...], Array]
-"""A ufunc, what it takes, and where its result goes."""
-
-Taps = tuple[tuple[int, int], ...]
-"""For each tap, its residue and how many places after the window it stands."""
-
-Shape = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, Taps], ...], tuple[int, ...]]
+Shape = tuple[tuple[int, ...], tuple[int, ...], Stages, tuple[int, ...]]
 """Residues, lengths and stages of a recipe, and its outputs along each axis."""
 
 BOOL = np.dtype(np.bool_)

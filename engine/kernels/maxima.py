@@ -14,14 +14,11 @@ from engine.kernels import handing, squares
 from engine.kernels.patches import inside, within
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import (
+    RUN_BLOCKS,
     Blocks,
     Pooling,
-    blocks,
     canonical,
     clear,
-    few,
-    in_runs,
-    overlapping,
     reduced_along,
     slices,
     stored,
@@ -37,8 +34,8 @@ Array = NDArray[Any]
 
 def tile_max(p: Pooling, x: Array, tile: Tile, y: Array) -> None:
     """Write the maxima y (n, c, *T) of a tile of the planes x (n, c, *S)."""
-    if axes := overlapping(p):
-        best = reduced(np.maximum, -np.inf, stored(p, x), axes, tile, Arena())
+    if axes := p.overlapping:
+        best = reduced(np.maximum, -np.inf, stored(p, x), axes, tile)
         np.copyto(y, canonical(p, best))
     else:
         reduced_along(window_max, p, x, tile, out=y)
@@ -49,7 +46,7 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
 
     Among equal maxima the first in row-major order; among NaNs too.
     """
-    axes = few(p)
+    axes = p.few
     if axes is not None:
         arena = Arena()
         best, taps, blanks = winners(stored(p, x), axes, tile, arena)
@@ -118,16 +115,16 @@ class Router:
 
     def __init__(self, p: Pooling) -> None:
         self._pooling = p
-        self._axes = few(p)
         self._square = _square(p)
         self._squares: dict[Tile, squares.Part] = {}
         self._parts: dict[Tile, handing.Part] = {}
 
     def blocks(self, samples: int, itemsize: int) -> Blocks:
         """Blocks for `route`."""
+        p = self._pooling
         if self._square:
-            return blocks(self._pooling, samples, itemsize)
-        return winner_blocks(self._pooling, samples, itemsize, handing.room)
+            return list(p.tiles(RUN_BLOCKS if p.channels_last else 1)), list(p.planes(samples))
+        return winner_blocks(p, samples, itemsize, handing.room)
 
     def route(self, x: Array, dy: Array, tile: Tile, dx: Array) -> None:
         """Write the gradient dy (n, c, *P) of all maxima to those inputs of dx (n, c, *S) that a tile owns.
@@ -135,7 +132,7 @@ class Router:
         The first input that equals a maximum gets it.
         """
         p = self._pooling
-        if self._axes is None:
+        if p.few is None:
             clear(p, tile, dx)
             scatter_indices(tile_argmax(p, x, tile)[1], dy[within(slices(tile))], dx)
             return
@@ -146,13 +143,13 @@ class Router:
             if squares.hand(x, dy, self._squares[tile], dx):
                 return
         if tile not in self._parts:
-            self._parts[tile] = handing.part_of(self._axes, tile, x.shape[-1])
+            self._parts[tile] = handing.part_of(p.few, tile, x.shape[-1])
         handing.hand(x, dy, self._parts[tile], dx)
 
 
 def _square(p: Pooling) -> tuple[Axis, ...] | None:
     """The axes, if windows are two by two, and numbers of a row or all channels are a long run."""
-    axes = in_runs(p) if p.channels_last else few(p)
+    axes = p.in_runs if p.channels_last else p.few
     return axes if axes and squares.suits(axes) else None
 
 

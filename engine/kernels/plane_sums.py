@@ -15,29 +15,27 @@ from engine.kernels.pooling import (
     Pooling,
     canonical,
     clear,
-    overlapping,
     reduced_along,
     slices,
     stored,
 )
 from engine.kernels.windows import plane_sum, whole, window_spread, window_sum
 from engine.kernels.winners import reduced
-from engine.threads import Arena
 
 Array = NDArray[Any]
 
 
 def tile_sum(
-    p: Pooling, x: Array, tile: Tile, prepare: Callable[[Array], Array] = lambda values: values
+    p: Pooling, x: Array, tile: Tile, prepare: Callable[[Array], Array] | None = None
 ) -> Array:
     """Sums (n, c, *T) over windows of `prepare` applied to the planes x (n, c, *S).
 
     They may lie in the scratch. `prepare` leaves 0 as it is.
     """
     if all(axis.out == 1 and whole(axis) for axis in p.axes):
-        return plane_sum(prepare(x))
-    if axes := overlapping(p):
-        return canonical(p, reduced(np.add, 0, stored(p, x), axes, tile, Arena(), prepare))
+        return plane_sum(x if prepare is None else prepare(x))
+    if axes := p.overlapping:
+        return canonical(p, reduced(np.add, 0, stored(p, x), axes, tile, prepare))
     return reduced_along(window_sum, p, x, tile, prepare)
 
 
@@ -47,7 +45,7 @@ def mirrored(p: Pooling) -> Pooling | None:
     Windows one apart are read by each input as they read inputs, in the other direction. Only where
     windows share inputs are sums quicker than `spread`.
     """
-    axes = overlapping(p)
+    axes = p.overlapping
     if axes is None or any(axis.stride > 1 for axis in axes):
         return None
     pads = [(axis.extent - 1 - axis.low, axis.extent - 1 - axis.high) for axis in axes]

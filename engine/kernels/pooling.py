@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Any
@@ -36,7 +37,7 @@ LEAST_RUN = 16
 """Channels of a position, where they come last, that a call of NumPy passes over well at a time."""
 
 RUN_BLOCKS = 2
-"""Blocks that are one where inputs are long runs: calls go fast there, and threads wait at each."""
+"""Blocks that are one where each call reads long runs: calls go fast there, and threads wait at each."""
 
 Box = tuple[slice, ...]
 
@@ -58,6 +59,27 @@ class Pooling:
     def inputs(self) -> tuple[int, ...]:
         """Input positions along each axis."""
         return tuple(axis.size for axis in self.axes)
+
+    @cached_property
+    def few(self) -> tuple[Axis, ...] | None:
+        """The axes, if they are fixed windows of few enough taps to look at each by itself."""
+        axes = tuple(axis for axis in self.axes if short(axis))
+        fixed = len(axes) == len(self.axes)
+        return axes if fixed and prod(axis.kernel for axis in axes) <= FEW else None
+
+    @cached_property
+    def in_runs(self) -> tuple[Axis, ...] | None:
+        """The axes, if windows are few taps that pass over all channels of a position, a long run."""
+        return self.few if self.channels_last and self.channels >= LEAST_RUN else None
+
+    @cached_property
+    def overlapping(self) -> tuple[Axis, ...] | None:
+        """The axes, if windows share inputs: those are worth laying out for each tap to pass over.
+
+        Not where they are long runs, which taps pass over where they lie.
+        """
+        axes = None if self.in_runs else self.few
+        return axes if axes and any(axis.stride < axis.extent for axis in axes) else None
 
     @property
     def visits(self) -> int:
@@ -96,10 +118,13 @@ class Pooling:
         most = max(1, blocks * BLOCK // ratio)
         return tiles(self.positions, block_tile(self.positions, most))
 
-    def planes(self, samples: int) -> Iterator[tuple[slice, slice]]:
-        """Blocks of samples and channels of about BLOCK inputs together; some more if one sum each."""
+    def planes(self, samples: int, blocks: int = 1) -> Iterator[tuple[slice, slice]]:
+        """Blocks of samples and channels of about BLOCK inputs together, or some times as many.
+
+        Some more if they have one sum each.
+        """
         single = all(axis.out == 1 and whole(axis) for axis in self.axes)
-        most = max(1, BLOCK * (8 if single else 1) // self.plane)
+        most = max(1, BLOCK * (8 if single else blocks) // self.plane)
         parts = 1 if self.channels_last else -(-self.channels // most)
         alike = max(1, most // self.channels) if parts == 1 else 1
         cuts = product(ranges(samples, alike), ranges(self.channels, -(-self.channels // parts)))
@@ -116,23 +141,10 @@ Blocks = tuple[list[Tile], list[tuple[slice, slice]]]
 
 def blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
     """Blocks for reductions."""
-    if overlapping(p):
+    if p.overlapping:
         return winner_blocks(p, samples, itemsize)
-    return list(p.tiles(RUN_BLOCKS if in_runs(p) else 1)), list(p.planes(samples))
-
-
-def in_runs(p: Pooling) -> tuple[Axis, ...] | None:
-    """The axes, if windows are few taps that pass over all channels of a position, a long run."""
-    return few(p) if p.channels_last and p.channels >= LEAST_RUN else None
-
-
-def overlapping(p: Pooling) -> tuple[Axis, ...] | None:
-    """The axes, if windows share inputs: those are worth laying out for each tap to pass over.
-
-    Not where they are long runs, which taps pass over where they lie.
-    """
-    axes = None if in_runs(p) else few(p)
-    return axes if axes and any(axis.stride < axis.extent for axis in axes) else None
+    cut = p.tiles(RUN_BLOCKS if p.in_runs else 1)
+    return list(cut), list(p.planes(samples, RUN_BLOCKS if p.few else 1))
 
 
 def winner_blocks(
@@ -143,7 +155,7 @@ def winner_blocks(
 
     `room(axes, tile, inner, itemsize)` says what a tile of one plane takes.
     """
-    axes = few(p)
+    axes = p.few
     if axes is None:
         return list(p.tiles()), list(p.planes(samples))
     inner = p.channels if p.channels_last else 1
@@ -157,12 +169,6 @@ def winner_blocks(
     alike = max(1, ROOM // (plane * lines)) if parts == 1 else 1
     planes = product(ranges(samples, alike), ranges(p.channels, channels))
     return cut, [(slice(*n), slice(*c)) for n, c in planes]
-
-
-def few(p: Pooling) -> tuple[Axis, ...] | None:
-    """The axes, if they are fixed windows of few enough taps to look at each by itself."""
-    axes = tuple(axis for axis in p.axes if short(axis))
-    return axes if len(axes) == len(p.axes) and prod(a.kernel for a in axes) <= FEW else None
 
 
 def slices(spans: tuple[tuple[int, int], ...]) -> Box:
@@ -180,7 +186,7 @@ def reduced_along(
     p: Pooling,
     x: Array,
     tile: Tile,
-    prepare: Callable[[Array], Array] = lambda values: values,
+    prepare: Callable[[Array], Array] | None = None,
     **last: Array,
 ) -> Array:
     """Reduce a tile of the planes x (n, c, *S), after `prepare`, by one step for each axis.
@@ -188,7 +194,9 @@ def reduced_along(
     `last` goes to the last step.
     """
     read = p.read(tile)
-    values = prepare(x[within(slices(read))])
+    values = x[within(slices(read))]
+    if prepare is not None:
+        values = prepare(values)
     # Along the longest runs first: they are halved, or more, before shorter ones are met.
     order = range(len(p.axes)) if p.channels_last else reversed(range(len(p.axes)))
     *before, end = order

@@ -27,6 +27,12 @@ Index = tuple[Any, ...]
 Move = tuple[slice, slice]
 """Places along an axis, and the inputs that stand there."""
 
+Taps = tuple[tuple[int, int], ...]
+"""For each tap, its residue and how many places after the window it stands."""
+
+Stages = tuple[tuple[int, Taps], ...]
+"""The residues and the taps of each axis."""
+
 Split = tuple[tuple[int, int, int] | None, ...]
 """For each axis that is cut into runs of the stride: its first input, the runs, and the stride."""
 
@@ -68,7 +74,7 @@ class Recipe:
     split: Split
     moves: tuple[tuple[Index, Index], ...]
     borders: tuple[Index, ...]
-    stages: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    stages: Stages
     taps: tuple[tuple[Index, int], ...]
     outputs: Index
     empty: bool

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -10,10 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile
-from engine.kernels.residues import Recipe, lay, recipe
+from engine.kernels.kept import kept
+from engine.kernels.residues import Recipe, Stages, lay, recipe
 from engine.threads import Arena
 
 Array = NDArray[Any]
+
+Step = tuple[np.ufunc, tuple[Array, ...], Array]
+"""A ufunc, what it takes, and where its result goes."""
 
 BYTE = np.dtype(np.uint8)
 
@@ -30,8 +35,9 @@ def winners(
     there are none.
     """
     found = recipe(axes, tile, x.shape[-1])
-    laid = _laid(x, found, -np.inf, arena)
-    best = _staged(np.maximum, laid, found, arena)
+    laid = arena.take((*found.residues, *_lead(x, found), *found.lengths), x.dtype)
+    lay(x, found, -np.inf, laid)
+    best = _run(*_staged(np.maximum, laid, found.stages, arena))
     outputs = best[found.outputs]
     # NaN equals nothing, and minus infinity a border.
     if not found.empty and np.minimum.reduce(outputs, axis=None) > -np.inf:
@@ -40,10 +46,41 @@ def winners(
     lowest = np.iinfo(keys.dtype).min
     for edge in found.borders:
         keys[edge] = lowest
-    highest = _staged(np.maximum, keys, found, arena)
+    highest = _run(*_staged(np.maximum, keys, found.stages, arena))
     taps = _first(keys, highest, found, arena)[found.outputs]
     blanks = highest[found.outputs] == lowest
     return outputs, taps, blanks if blanks.any() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """Views of a thread's scratch, and what is done to them, for blocks of one shape.
+
+    Attributes:
+        laid: the inputs by residues.
+        steps: reduce them, axis by axis.
+        result: the windows that begin at each place, (*B, *L, I).
+    """
+
+    laid: Array
+    steps: tuple[Step, ...]
+    result: Array
+
+
+@kept
+def reduction(
+    ufunc: np.ufunc,
+    residues: tuple[int, ...],
+    lengths: tuple[int, ...],
+    stages: Stages,
+    lead: tuple[int, ...],
+    dtype: np.dtype[Any],
+) -> Reduction:
+    """This thread's views for `lead` planes that are laid out by a recipe of these attributes."""
+    arena = Arena()
+    laid = arena.take((*residues, *lead, *lengths), dtype)
+    steps, result = _staged(ufunc, laid, stages, arena)
+    return Reduction(laid, tuple(steps), result)
 
 
 def reduced(
@@ -52,16 +89,19 @@ def reduced(
     x: Array,
     axes: tuple[Axis, ...],
     tile: Tile,
-    arena: Arena,
-    prepare: Callable[[Array], Array] = lambda values: values,
+    prepare: Callable[[Array], Array] | None = None,
 ) -> Array:
-    """Windows of `prepare` applied to x, reduced: a view (*B, *T, I) of the arena.
+    """Windows of `prepare` applied to x, reduced: a view (*B, *T, I) of the scratch.
 
     Padding holds the ufunc's identity, which `prepare` must not change.
     """
     found = recipe(axes, tile, x.shape[-1])
-    laid = prepare(_laid(x, found, identity, arena))
-    return _staged(ufunc, laid, found, arena)[found.outputs]
+    lead = _lead(x, found)
+    v = reduction(ufunc, found.residues, found.lengths, found.stages, lead, x.dtype)
+    lay(x, found, identity, v.laid)
+    if prepare is not None:
+        np.copyto(v.laid, prepare(v.laid))
+    return _run(v.steps, v.result)[found.outputs]
 
 
 def room(axes: tuple[Axis, ...], tile: Tile, inner: int, itemsize: int) -> int:
@@ -81,29 +121,32 @@ def ordered(x: Array) -> Array:
     return keys
 
 
-def _laid(x: Array, found: Recipe, border: float, arena: Arena) -> Array:
-    lead = x.shape[: -len(found.lengths)]
-    laid = arena.take((*found.residues, *lead, *found.lengths), x.dtype)
-    lay(x, found, border, laid)
-    return laid
+def _lead(x: Array, found: Recipe) -> tuple[int, ...]:
+    return x.shape[: -len(found.lengths)]
 
 
-def _staged(ufunc: np.ufunc, laid: Array, found: Recipe, arena: Arena) -> Array:
-    """Windows reduced axis by axis at every place, (*B, *L, I)."""
-    values = laid
-    for residues, taps in found.stages:
+def _staged(ufunc: np.ufunc, laid: Array, stages: Stages, arena: Arena) -> tuple[list[Step], Array]:
+    """The steps that reduce windows axis by axis at every place, and their result (*B, *L, I)."""
+    values, steps = laid, list[Step]()
+    for residues, taps in stages:
         values = values.reshape(residues, -1)
         result = arena.take(values.shape[1:], values.dtype)
         end = result.size - max(shift for _, shift in taps)
-        views = [values[residue, shift : shift + end] for residue, shift in taps]
-        if len(views) == 1:
-            np.copyto(result[:end], views[0])
-        else:
-            ufunc(views[0], views[1], out=result[:end])
-        for view in views[2:]:
-            ufunc(result[:end], view, out=result[:end])
+        before, *views = (values[residue, shift : shift + end] for residue, shift in taps)
+        target = result[:end]
+        if not views:
+            steps.append((np.positive, (before,), target))
+        for view in views:
+            steps.append((ufunc, (before, view), target))
+            before = target
         values = result
-    return values.reshape(laid.shape[len(found.residues) :])
+    return steps, values.reshape(laid.shape[len(stages) :])
+
+
+def _run(steps: Iterable[Step], result: Array) -> Array:
+    for ufunc, operands, target in steps:
+        ufunc(*operands, out=target)
+    return result
 
 
 def _first(laid: Array, best: Array, found: Recipe, arena: Arena) -> Array:

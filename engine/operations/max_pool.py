@@ -28,7 +28,7 @@ from engine.kernels.maxima import (
 )
 from engine.kernels.nan import settle
 from engine.kernels.placing import scatter_indices
-from engine.kernels.pooling import Pooling, blocks, few, slices, winner_blocks
+from engine.kernels.pooling import Pooling, blocks, slices, winner_blocks
 from engine.layouts import channels_first
 from engine.operation import Tails
 from engine.options import Choice, Flag, Shape, option
@@ -114,7 +114,7 @@ class MaxPool(Pool):
         return super().plan(dataclasses.replace(config, input_shape=None), tails, dtype)
 
     def steps(self, config: MaxPoolConfig, pooling: Pooling) -> int:
-        if config.ties == "all" or few(pooling):
+        if config.ties == "all" or pooling.few:
             return pooling.blocks * prod(a.kernel for a in pooling.axes if isinstance(a, Axis))
         return super().steps(config, pooling)
 

@@ -10,7 +10,7 @@ from engine.kernels import handing
 from engine.kernels.maxima import Router, tile_argmax
 from engine.kernels.placing import scatter_indices
 from engine.kernels.plane_sums import spread
-from engine.kernels.pooling import Pooling, few, winner_blocks
+from engine.kernels.pooling import Pooling, winner_blocks
 from engine.threads import SCRATCH_BYTES, Arena, beside_scratch
 
 
@@ -86,7 +86,7 @@ LARGE = [
 def test_kept_views_lie_in_the_scratch(p: Pooling, last: bool, dtype: type) -> None:
     p, kind = Pooling(p.axes, 16, last), np.dtype(dtype)
     scratch = Arena().take((SCRATCH_BYTES,), np.dtype(np.uint8))
-    axes = few(p)
+    axes = p.few
     assert axes
     cut, blocks = winner_blocks(p, 64, kind.itemsize, handing.room)
     planes = max((n.stop - n.start) * (1 if last else c.stop - c.start) for n, c in blocks)

@@ -9,8 +9,8 @@ import pytest
 
 from engine.geometry import Axis
 from engine.kernels.residues import recipe
-from engine.kernels.winners import ordered, reduced, room, winners
-from engine.threads import Arena
+from engine.kernels.winners import ordered, reduced, reduction, room, winners
+from engine.threads import SCRATCH_BYTES, Arena
 
 AXES: list[tuple[Axis, ...]] = [
     (Axis(9, 3, 1, 1, 1, 1, 9),),
@@ -71,7 +71,7 @@ def test_windows_are_added_up_over_real_inputs_only(axes: tuple[Axis, ...]) -> N
     rng = np.random.default_rng(6)
     x = rng.integers(-9, 10, (2, *(axis.size for axis in axes), 3)).astype(np.float32)
     tile = tuple((axis.out // 3, axis.out) for axis in axes)
-    got = reduced(np.add, 0, x, axes, tile, Arena(), np.square)
+    got = reduced(np.add, 0, x, axes, tile, np.square)
     for place in np.ndindex(*got.shape[1:-1]):
         want = np.zeros((2, 3))
         for tap in product(*(range(axis.kernel) for axis in axes)):
@@ -102,3 +102,17 @@ def test_a_tile_fits_the_room_it_asks_for() -> None:
     lines = 64 * 8
     assert arena.used + 8 * best.size <= room(axes, tile, 16, 4) + lines
     assert recipe(axes, tile, 16).lengths == (5, 6, 16)
+
+
+@pytest.mark.parametrize("axes", AXES, ids=str)
+def test_views_are_of_the_scratch_and_made_once(axes: tuple[Axis, ...]) -> None:
+    found = recipe(axes, tuple((0, axis.out) for axis in axes), 16)
+    shape = (found.residues, found.lengths, found.stages, (3,), np.dtype(np.float32))
+    views = reduction(np.add, *shape)
+    assert reduction(np.add, *shape) is views
+    assert reduction(np.maximum, *shape) is not views
+    scratch = Arena().take((SCRATCH_BYTES,), np.dtype(np.uint8))
+    assert np.may_share_memory(views.laid, scratch)
+    for _, operands, target in views.steps:
+        assert all(np.may_share_memory(array, scratch) for array in (*operands, target))
+    assert np.shares_memory(views.result, views.steps[-1][2])
