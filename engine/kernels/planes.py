@@ -15,7 +15,7 @@ there are several, a call has as many samples as it takes; each product is the s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -27,7 +27,9 @@ from numpy.typing import NDArray
 from engine.geometry import ranges, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
-from engine.kernels.slabs import copies, row
+from engine.kernels.kept import kept
+from engine.kernels.products import Product
+from engine.kernels.slabs import Copy, copies, row
 from engine.threads import PART_BYTES, check_stop, for_each, get_threads
 
 Array = NDArray[Any]
@@ -83,42 +85,77 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     for_each(block, cuts, c.flops * x.shape[0])
 
 
+@dataclass(frozen=True, slots=True)
+class Views:
+    """Views of the scratch for some samples (n) of a block.
+
+    Attributes:
+        slab: the inputs with their padding, residues apart.
+        copies: the rows of x of which inputs are copied, and how.
+        upstream: the outputs' gradient (n, g, P, W'), of which `outputs` are its rows, `between` zeros.
+        products: two operands each, and where the sums go.
+        partial: all sums, (n, g, *K).
+    """
+
+    slab: Array
+    copies: tuple[tuple[slice, Copy], ...]
+    outputs: Array
+    between: Array
+    products: tuple[Product, ...]
+    partial: Array
+
+    def begin(self) -> None:
+        """Set to 0 what neither inputs nor gradients are copied to."""
+        self.slab.fill(0)
+        self.between.fill(0)
+
+
+@kept
+def views(c: Correlation, groups: int, first: int, height: int, samples: int, runs: bool) -> Views:
+    """This thread's views for rows [first, first + height) of the outputs.
+
+    `runs` is whether rows of x are runs of consecutive numbers.
+    """
+    down, dtype = c.axes[0], np.dtype(f"f{c.itemsize}")
+    v = row(replace(down, low=down.low - first * down.stride, out=height))
+    h, outs = row(c.axes[1]), c.axes[1].out
+    shape = (samples, groups, v.residues, h.residues, v.width, h.width)
+    slab = direct.part(0, shape, dtype)
+    upstream = direct.part(1, (samples, groups, height, h.width), dtype)
+    partial = direct.part(2, (samples, groups, *c.kernel), dtype)
+    run = (height - 1) * h.width + outs
+    flat = upstream.reshape(samples, groups, 1, 1, -1)[..., :run]
+    moves = tuple(
+        (take, copy)
+        for (a, place, take), (b, lay, pick) in product(v.moves, h.moves)
+        for copy in copies(slab[:, :, a, b, place, lay], c.axes[1].size, pick, runs=runs)
+    )
+    products = []
+    for i, j in product(v.taps, h.taps):
+        sums = partial[:, :, i.taps, j.taps]
+        source = slab[:, :, i.residue, j.residue, i.first :, j.first :]
+        steps = (*source.strides[:2], i.step * source.strides[2], j.step * c.itemsize, c.itemsize)
+        products.append((as_strided(source, (*sums.shape, run), steps), flat, sums))
+    return Views(slab, moves, upstream[..., :outs], upstream[..., outs:], tuple(products), partial)
+
+
 def _add_sums(c: Correlation, x: Array, dy: Array, first: int, together: int, dw: Array) -> None:
     """Add to dw (g, *K) what rows [first, …) of the outputs, as dy (N, g, P, W), give with x.
 
     A call has up to `together` samples, whose sums are added one after another.
     """
-    groups, height, outs = dy.shape[1:]
-    together = max(1, min(together, x.shape[0]))
-    down = replace(c.axes[0], low=c.axes[0].low - first * c.axes[0].stride, out=height)
-    v, h = row(down), row(c.axes[1])
-    shape = (together, groups, v.residues, h.residues, v.width, h.width)
-    slab = direct.part(0, shape, x.dtype)
-    upstream = direct.part(1, (together, groups, height, h.width), x.dtype)
-    partial = direct.part(2, (together, *dw.shape), x.dtype)
-    slab.fill(0)
-    upstream[..., outs:] = 0
-    run = (height - 1) * h.width + outs
-    flat = upstream.reshape(together, groups, 1, 1, -1)[..., :run]
-    moves = [
-        move
-        for (a, place, take), (b, lay, pick) in product(v.moves, h.moves)
-        for move in copies(slab[:, :, a, b, place, lay], x[:, :, take], pick)
-    ]
-    moves.append((upstream[..., :outs], dy))
-    products = []
-    for i, j in product(v.taps, h.taps):
-        sums = partial[:, :, i.taps, j.taps]
-        source = slab[:, :, i.residue, j.residue, i.first :, j.first :]
-        steps = (*source.strides[:2], i.step * source.strides[2], j.step * x.itemsize, x.itemsize)
-        products.append((as_strided(source, (*sums.shape, run), steps), sums))
+    groups, height = dy.shape[1:3]
     for lo, hi in ranges(x.shape[0], together):
         check_stop()
-        for target, inputs in moves:
-            target[: hi - lo] = inputs[lo:hi]
-        for taps, sums in products:
-            np.vecdot(taps[: hi - lo], flat[: hi - lo], out=sums[: hi - lo])
-        for sample in partial[: hi - lo]:
+        if lo == 0 or hi - lo < together:
+            v = views(c, groups, first, height, hi - lo, x.strides[-1] == x.itemsize)
+            v.begin()
+        for rows, copy in v.copies:
+            np.copyto(copy.target, copy.source(x[lo:hi, :, rows]))
+        np.copyto(v.outputs, dy[lo:hi])
+        for taps, upstream, sums in v.products:
+            np.vecdot(taps, upstream, out=sums)
+        for sample in v.partial:
             dw += sample
 
 

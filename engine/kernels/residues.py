@@ -218,5 +218,6 @@ def _copy(target: Array, x: Array, source: Index) -> None:
         target[...] = x[source]
         return
     rows = x[(*source[:-2], slice(None), 0)]
-    for place, numbers in copies(target[..., 0], rows, source[-2]):
-        place[...] = numbers
+    runs = rows.strides[-1] == rows.itemsize
+    for copy in copies(target[..., 0], rows.shape[-1], source[-2], runs=runs):
+        copy.target[...] = copy.source(rows)

@@ -82,20 +82,34 @@ def _taps(axis: Axis) -> tuple[Taps, ...]:
     return tuple(found)
 
 
-def copies(target: Array, source: Array, inputs: slice) -> tuple[tuple[Array, Array], ...]:
-    """Pairs of views, of which assigning the second to the first copies source[..., inputs] to target.
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Some inputs of an axis, which are copied to `target`; `wide` ones in pairs, as integers."""
+
+    target: Array
+    inputs: slice
+    wide: bool = False
+
+    def source(self, x: Array) -> Array:
+        """What is copied of x (..., S)."""
+        taken = x[..., self.inputs]
+        return taken.view(np.uint64) if self.wide else taken
+
+
+def copies(target: Array, size: int, inputs: slice, *, runs: bool) -> tuple[Copy, ...]:
+    """What copies `inputs` of an axis of `size` to target; whether the axis `runs` without gaps.
 
     Every second number of four bytes is the low half of an integer of eight, which NumPy cuts off in
     vectors: two thirds of the time that it takes to pick the numbers one by one.
     """
-    runs = LITTLE and target.strides[-1] == source.strides[-1] == target.itemsize == 4
     count = target.shape[-1]
-    pairs = min(count, (source.shape[-1] - inputs.start) // 2)
+    pairs = min(count, (size - inputs.start) // 2)
+    runs = runs and LITTLE and target.strides[-1] == target.itemsize == 4
     if not (runs and inputs.step == 2 and pairs > 0):
-        return ((target, source[..., inputs]),)
-    wide = source[..., inputs.start : inputs.start + 2 * pairs].view(np.uint64)
+        return (Copy(target, inputs),)
+    end = inputs.start + 2 * pairs
     if pairs == count:
-        return ((target.view(np.uint32), wide),)
+        return (Copy(target.view(np.uint32), slice(inputs.start, end), wide=True),)
     # Half of the last integer would lie beyond the inputs.
-    rest = source[..., inputs.start + 2 * pairs : inputs.stop : 2]
-    return (target[..., :pairs].view(np.uint32), wide), (target[..., pairs:], rest)
+    halves = Copy(target[..., :pairs].view(np.uint32), slice(inputs.start, end), wide=True)
+    return (halves, Copy(target[..., pairs:], slice(end, inputs.stop, 2)))

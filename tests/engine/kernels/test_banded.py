@@ -8,16 +8,21 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from engine.kernels import banded, banding, direct
+from engine.kernels import banded, banding, bands, direct
 from tests.engine.kernels.images import IMAGES, Pair, image, tensors
 
 
 @pytest.fixture(params=[2 << 20, 1 << 11], ids=["whole", "cut"])
 def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(banding, "PART_BYTES", request.param)
-    banding.banding.cache_clear()
+    _forget()
     yield
+    _forget()
+
+
+def _forget() -> None:
     banding.banding.cache_clear()
+    bands.views.cache_clear()
 
 
 @pytest.mark.parametrize("shape", IMAGES)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from engine.kernels import direct, planes
+from engine.threads import PART_BYTES
 from tests.engine.kernels.images import IMAGES, Pair, image, tensors
 
 
@@ -67,3 +68,16 @@ def test_the_same_bits_however_many_samples_a_call_has(
         planes.backward_weight(c, x, dy, (4, 1), dw)
         found.append(dw.tobytes())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("shape", IMAGES)
+def test_views_lie_in_the_scratch(shape: dict[str, Pair]) -> None:
+    parts = [direct.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
+    c = image(**shape)
+    key = (c, 3, 0, c.positions[0], 2, True)
+    v = planes.views(*key)
+    made = [v.slab, v.outputs, v.between, v.partial, *(copy.target for _, copy in v.copies)]
+    made += [array for product in v.products for array in product]
+    for array in made:
+        assert not array.size or any(np.may_share_memory(array, part) for part in parts)
+    assert planes.views(*key) is v

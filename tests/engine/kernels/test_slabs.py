@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -53,13 +53,14 @@ def test_copies_are_all_of_what_was_asked_and_nothing_else(
     monkeypatch.setattr(slabs, "LITTLE", little)
     for size, first in combinations(range(9, -1, -1), 2):
         source = np.random.default_rng(size).standard_normal((3, 2, size)).astype(dtype)
+        apart = np.repeat(source, 2, axis=-1)[..., ::2]
         for last in range(first + 1, size + 1):
             inputs = slice(first, last, step)
             want = source[..., inputs]
-            for spread in (1, 2):
+            for spread, x in product((1, 2), (source, apart)):
                 whole = np.full((2, spread * want.shape[-1] + 3), np.nan, dtype)
                 target = whole[..., 1 : 1 + spread * want.shape[-1] : spread]
-                for to, of in slabs.copies(target, source, inputs):
-                    to[...] = of[1]
+                for copy in slabs.copies(target, size, inputs, runs=x is source):
+                    np.copyto(copy.target, copy.source(x)[1])
                 assert target.tobytes() == want[1].tobytes()
                 assert np.isnan(whole).sum() == whole.size - target.size
