@@ -44,8 +44,8 @@ FORWARD: Mapping[str, Callable[[Correlation, Array, Array, Array | None, Array],
     "flat": flat.forward,
     "joined": joined.forward,
     "pixels": pixels.forward,
-    "winograd": winograd.forward,
 }
+"""Plain sums."""
 
 
 SETTLING = ("banded", "direct", "pixels", "winograd")
@@ -58,6 +58,11 @@ def _kernel(c: Correlation) -> str:
     chosen = c.wanted == "winograd" or (c.wanted != "direct" and c.itemsize == 4)
     if chosen and tiling.suits(c) and (c.wanted == "winograd" or tiling.pays(c)):
         return "winograd"
+    return _plain_kernel(c)
+
+
+@lru_cache(maxsize=4096)
+def _plain_kernel(c: Correlation) -> str:
     if pixels.suits(c):
         return "pixels"
     if banding.suits(c):
@@ -111,7 +116,18 @@ def rearranged_bytes(c: Correlation) -> int:
 
 def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
-    FORWARD[_kernel(c)](c, x, w, bias, y)
+    if _kernel(c) == "winograd":
+        winograd.forward(c, x, w, bias, y, _sum)
+    else:
+        _sum(c, x, w, bias, y)
+
+
+def _sum(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
+    """`correlate` as a plain sum; where Winograd left it to that, it settles as that does."""
+    kernel = _plain_kernel(c)
+    FORWARD[kernel](c, x, w, bias, y)
+    if settles(c) and kernel not in SETTLING:
+        settle(y)
 
 
 def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:

@@ -5,9 +5,8 @@ tile and M = A e Aᵀ of the gradient e of its outputs,
 
     dg = Gᵀ [Σ V ⊙ M] G        summed over tiles and samples
 
-which for all channels and filters is a product over tiles for each of the 36 points, then one transform
-for each filter. Tiles are 4×4: sums over tiles are long whatever the channels are, and the transforms add
-less to their error than they do to the forward map's.
+which for all channels and filters is a product over tiles for each of the 24 points, then one transform
+for each filter. Tiles are 2×4, as those of the forward map.
 
 The products' results are more numbers than a filter has, so channels and filters are cut into parts whose
 sums stay in the second-level cache, while a few tiles at a time are transformed for them.
@@ -27,24 +26,15 @@ from numpy.typing import NDArray
 from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.pieces import Piece, cut, pieces
+from engine.kernels.promise import Limits, request_limits
 from engine.kernels.requests import in_shares
 from engine.kernels.tile_sums import views
-from engine.kernels.winograd import dense, is_whole
 from engine.threads import PART_BYTES, check_stop, for_each
 
 Array = NDArray[Any]
 
-LEAST_TILES = 24
+LEAST_TILES = 48
 """Tiles of a request from which they save more than transforming its sums takes."""
-
-LEAST_SIDE = 6
-"""Rows, and columns, of a map from which its tiles are full enough to be as exact as promised."""
-
-LEAST_SHARE = 1 / 6
-"""Share of products that are not 0 from which tiles are as exact as promised beside a plain sum.
-
-A plain sum rounds nothing where it adds a 0; the transforms of tiles do.
-"""
 
 PlainSum = Callable[[Correlation, Array, Array, Sequence[int], Array], None]
 
@@ -60,56 +50,55 @@ def backward_weight(
 ) -> None:
     """Write dw (R, 1, O, C, 3, 3) from x (N, 1, C, H, W) and dy (N, 1, O, *P) for each of R requests.
 
-    `plain` does the same as a plain sum: for requests of few tiles, for those of whole numbers, which it
-    adds without an error, for those that are mostly zeros, and again for sums that are not finite.
+    `plain` does the same as a plain sum: for requests of few tiles, for those whose numbers `promise` says
+    it adds far more exactly, and again for parts with a number that is too large, or sums not finite.
     """
     ends = tuple(accumulate(rows))
     spans = [(end - count, end) for count, end in zip(rows, ends, strict=True)]
-    promised = c.wanted == "auto"
+    least = 1 if c.wanted == "winograd" else LEAST_TILES
+    enough = [n for n, count in enumerate(rows) if prod(cut(c).tiles) * count >= least]
+    limits: list[Limits] = [(0, 0)] * len(rows)
+    found = [(np.inf, np.inf)] * len(enough)
+    if c.wanted == "auto":
+        found = request_limits(c, x, dy, [spans[n] for n in enough])
+    for n, limit in zip(enough, found, strict=True):
+        limits[n] = limit
 
-    def summed(request: int) -> bool:
-        own = slice(*spans[request])
-        few = prod(cut(c).tiles) * rows[request] < (1 if c.wanted == "winograd" else LEAST_TILES)
-        if few or not promised:
-            return few
-        return (
-            min(c.positions) < LEAST_SIDE
-            or _density(x[own, 0]) * _density(dy[own, 0]) < LEAST_SHARE
-            or (all(map(is_whole, x[own, 0])) and all(map(is_whole, dy[own, 0])))
-        )
-
-    for by_sum, found in groupby(range(len(rows)), summed):
-        group = list(found)
+    for by_tiles, alike in groupby(range(len(rows)), lambda n: all(limits[n])):
+        group = list(alike)
         # The plan counts the shares of one request: more are held only while they are small.
-        most = len(group) if by_sum else max(1, PART_BYTES // max(1, share_bytes(c)))
+        most = max(1, PART_BYTES // max(1, share_bytes(c))) if by_tiles else len(group)
         for lo, hi in ranges(len(group), most):
             requests = slice(group[lo], group[hi - 1] + 1)
             own = slice(spans[group[lo]][0], spans[group[hi - 1]][1])
             given = c, x[own], dy[own], rows[requests], dw[requests]
-            if by_sum:
-                plain(*given)
+            if by_tiles:
+                _by_tiles(*given, limits[requests], plain)
             else:
-                _by_tiles(*given, plain)
-
-
-def _density(a: Array) -> float:
-    return sum(map(dense, a)) / len(a)
+                plain(*given)
 
 
 def _by_tiles(
-    c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array, plain: PlainSum
+    c: Correlation,
+    x: Array,
+    dy: Array,
+    rows: Sequence[int],
+    dw: Array,
+    limits: Sequence[Limits],
+    plain: PlainSum,
 ) -> None:
     plan, start = cut(c), 0
     parts = [(slice(*o), slice(*k)) for o, k in product(plan.outputs, plan.channels)]
     sums = dw if plan.shares == 1 else np.empty((len(rows), plan.shares, *dw.shape[2:]), dw.dtype)
-    jobs: list[tuple[Array, Array, Array, Sequence[Piece]]] = []
+    jobs: list[tuple[Array, Array, Array, Sequence[Piece], Limits]] = []
     owned: list[tuple[slice, int]] = []
     for request, count in enumerate(rows):
         own, shares = slice(start, start + count), in_shares(pieces(c, count), plan.shares)
         owned.append((own, len(shares)))
         start += count
         for (share, found), (o, k) in product(enumerate(shares), parts):
-            jobs.append((sums[request, share, o, k], x[own, 0, k], dy[own, 0, o], found))
+            given = x[own, 0, k], dy[own, 0, o], found, limits[request]
+            jobs.append((sums[request, share, o, k], *given))
     for_each(_sum, jobs, c.flops * x.shape[0])
     for request, (own, shared) in enumerate(owned):
         if sums is not dw:
@@ -121,13 +110,18 @@ def _by_tiles(
                 plain(part, x[own, :, k], dy[own, :, o], (rows[request],), target)
 
 
-def _sum(target: Array, x: Array, dy: Array, found: Sequence[Piece]) -> None:
-    """Write target (O, C, 3, 3) from pieces of x (n, C, H, W) and dy (n, O, *P)."""
+def _sum(target: Array, x: Array, dy: Array, found: Sequence[Piece], limits: Limits) -> None:
+    """Write target (O, C, 3, 3) from pieces of x (n, C, H, W) and dy (n, O, *P).
+
+    It is NaN where one of their numbers is above its limit.
+    """
     channels, outputs, dtype = x.shape[1], dy.shape[1], x.dtype.str
     for number, piece in enumerate(found):
         check_stop()
         v = views(piece.shape, channels, outputs, dtype)
-        v.inputs.load(x[piece.source])
-        v.upstream.load(dy[piece.upstream])
+        even = v.inputs.load(x[piece.source], limits[0])
+        if not (even and v.upstream.load(dy[piece.upstream], limits[1])):
+            target.fill(np.nan)
+            return
         v.add(number == 0)
     np.copyto(target, v.summed())

@@ -20,8 +20,8 @@ Range = tuple[int, int]
 Spans = tuple[Range, ...]
 Slices = tuple[slice, ...]
 
-SIDE = 4
-"""Outputs of a tile along either axis."""
+SIDES = (2, 4)
+"""Outputs of a tile along columns and along rows."""
 
 MOST = 64
 """Channels, and filters, of a part."""
@@ -66,7 +66,7 @@ class Cut:
     @cached_property
     def tiles(self) -> tuple[int, int]:
         """Tiles of a sample along columns and along rows."""
-        rows, columns = (-(-n // SIDE) for n in self.c.positions)
+        rows, columns = (-(-n // side) for n, side in zip(self.c.positions, SIDES, strict=True))
         return rows, columns
 
     @cached_property
@@ -127,8 +127,8 @@ def _under(
 ) -> tuple[Slices, tuple[int, ...], Spans]:
     """What is under a box of tiles along each axis, how long that is, and where in it it stands."""
     sources, lengths, placed = [], [], []
-    for axis, (lo, hi) in zip(axes, box, strict=True):
-        start, stop = lo * SIDE - axis.low, hi * SIDE - axis.low + overlap
+    for axis, (lo, hi), side in zip(axes, box, SIDES, strict=True):
+        start, stop = lo * side - axis.low, hi * side - axis.low + overlap
         source, place = axis.placed(start, stop)
         sources.append(source)
         lengths.append(stop - start)

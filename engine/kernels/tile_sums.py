@@ -8,33 +8,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import even, ranges
+from engine.kernels.evenness import exceeds
 from engine.kernels.kept import kept
-from engine.kernels.pieces import SIDE, Shape, Spans
+from engine.kernels.pieces import SIDES, Shape, Spans
 from engine.kernels.products import Product
 from engine.kernels.spacing import READ, spaced
 from engine.kernels.tiling import TAPS, transforms
 from engine.threads import Arena
 
 Array = NDArray[Any]
+Pair = tuple[Array, Array]
 
-POINTS = SIDE + TAPS - 1
+POINTS = tuple(side + TAPS - 1 for side in SIDES)
 
 DEPTH = 64
 """Tiles of one product: sums of sums lose fewer digits than long ones do."""
 
 
 @cache
-def _matrices(dtype: str) -> tuple[Array, Array, Array]:
-    """Bᵀ (6, 6), A (6, 4), and (G ⊗ G)ᵀ (9, 36)."""
-    output, filters, inputs = transforms(SIDE)
-    back = np.kron(filters, filters).T
-    return inputs.astype(dtype), output.T.astype(dtype, "C"), back.astype(dtype, "C")
+def _matrices(dtype: str) -> tuple[Pair, Pair, Array]:
+    """Bᵀ (n, n) and A (n, m) down and across, and (G ⊗ G)ᵀ (9, 24)."""
+    output, filters, inputs = zip(*map(transforms, SIDES), strict=True)
+    into = inputs[0].astype(dtype), inputs[1].astype(dtype)
+    up = output[0].T.astype(dtype, "C"), output[1].T.astype(dtype, "C")
+    return into, up, np.kron(*filters).T.astype(dtype, "C")
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Transform:
         inner: the map's numbers in it, (n, K, h, w); they may fill it.
         together: as many numbers in the order of the map.
         steps: the products that transform along columns and along rows.
-        found: the transformed tiles, (6, T, 6, K).
+        found: the transformed tiles, (4, T, 6, K).
     """
 
     lines: Array
@@ -55,16 +59,19 @@ class Transform:
     steps: tuple[Product, Product]
     found: Array
 
-    def load(self, numbers: Array) -> None:
-        """Transform numbers (n, K, h, w) of a map."""
+    def load(self, numbers: Array, limit: float) -> bool:
+        """Transform numbers (n, K, h, w) of a map, if none is above the limit; true if so."""
         if self.inner.size < self.lines.size:
             self.lines.fill(0)
         if numbers.strides[1] != numbers.itemsize:
             np.copyto(self.together, numbers)
             numbers = self.together
         np.copyto(self.inner, numbers)
+        if exceeds(self.lines, limit):
+            return False
         for left, right, out in self.steps:
             np.matmul(left, right, out=out)
+        return True
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ class Views:
 
     Attributes:
         inputs, upstream: what transforms the two operands.
-        total: sums for every point, (6, 6, C, O).
+        total: sums for every point, (4, 6, C, O).
         made: as many products.
         factors: the operands of each product.
         back: the product that makes filters of the total.
@@ -110,7 +117,7 @@ def views(shape: Shape, channels: int, outputs: int, dtype: str) -> Views:
     """
     arena = Arena()
     into, up, back = _matrices(dtype)
-    total = arena.take((POINTS, POINTS, channels, outputs), np.dtype(dtype))
+    total = arena.take((*POINTS, channels, outputs), np.dtype(dtype))
     mark = arena.used
     inputs = _transform(arena, into, channels, shape.counts, shape.inputs, shape.placed)
     upstream = _transform(arena, up, outputs, shape.counts, shape.outputs, shape.made)
@@ -128,23 +135,23 @@ def views(shape: Shape, channels: int, outputs: int, dtype: str) -> Views:
         tuple(
             (left[..., lo:hi], right[..., lo:hi, :]) for lo, hi in ranges(tiles, even(tiles, DEPTH))
         ),
-        (back, total.reshape(POINTS**2, -1), filters.reshape(TAPS**2, -1)),
+        (back, total.reshape(prod(POINTS), -1), filters.reshape(TAPS**2, -1)),
         filters.transpose(3, 2, 0, 1),
     )
 
 
 def _transform(
     arena: Arena,
-    matrix: Array,
+    matrices: Pair,
     size: int,
     counts: tuple[int, ...],
     lengths: tuple[int, ...],
     placed: Spans,
 ) -> Transform:
-    """Views that transform the operand of `size` channels with a matrix (6, numbers under a tile)."""
+    """Views that transform the operand of `size` channels with matrices (points, numbers under a tile)."""
     samples, rows, columns = counts
-    dtype, width = matrix.dtype, matrix.shape[1]
-    found = arena.take((POINTS, samples * rows * columns, POINTS, size), dtype)
+    dtype, (heights, widths) = matrices[0].dtype, (matrix.shape[1] for matrix in matrices)
+    found = arena.take((POINTS[0], samples * rows * columns, POINTS[1], size), dtype)
     mark = arena.used
     lines = arena.take((samples, *lengths, size), dtype)
     inner = lines[:, slice(*placed[0]), slice(*placed[1])].transpose(0, 3, 1, 2)
@@ -152,13 +159,15 @@ def _transform(
     # Planes may lie apart by a power of two, and then share the lines of the cache.
     together = spaced(inner.shape, dtype, READ, arena.take, 2)
     arena.used = loaded
-    down = arena.take((samples, rows, POINTS, lines.shape[2] * size), dtype)
+    down = arena.take((samples, rows, POINTS[0], lines.shape[2] * size), dtype)
     n, h, w, one = lines.strides
     strips = np.ndarray(
-        (samples, rows, width, down.shape[3]), dtype, lines, 0, (n, SIDE * h, h, one)
+        (samples, rows, heights, down.shape[3]), dtype, lines, 0, (n, SIDES[0] * h, h, one)
     )
-    shape = (*down.shape[:3], columns, width, size)
-    tiles = np.ndarray(shape, dtype, down, 0, (*down.strides[:3], SIDE * w, w, one))
-    out = found.reshape(POINTS, samples, rows, columns, POINTS, size).transpose(1, 2, 0, 3, 4, 5)
+    shape = (*down.shape[:3], columns, widths, size)
+    tiles = np.ndarray(shape, dtype, down, 0, (*down.strides[:3], SIDES[1] * w, w, one))
+    out = found.reshape(POINTS[0], samples, rows, columns, POINTS[1], size)
+    out = out.transpose(1, 2, 0, 3, 4, 5)
     arena.used = mark
-    return Transform(lines, inner, together, ((matrix, strips, down), (matrix, tiles, out)), found)
+    steps = (matrices[0], strips, down), (matrices[1], tiles, out)
+    return Transform(lines, inner, together, steps, found)

@@ -7,87 +7,58 @@ every call. A third axis before rows is summed in the products: inputs lie depth
 that the taps along depth are one longer row.
 
 A number that is not finite would spread over its block. Results that are not finite are therefore thrown
-away, and their block is done as a plain sum. So is, unless speed was asked for, a sample of whole numbers
-under filters of whole numbers, and one that is mostly zeros: a plain sum of small whole numbers makes no
-error, nor does adding a zero, and these transforms do.
+away, and their block is done as a plain sum. So is, unless speed was asked for, a block with a number far
+larger than the others, a sample of uneven numbers, and one whose products have few digits: there a plain
+sum makes hardly an error, and these transforms do (see `promise`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain, product
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
+from engine.kernels.evenness import exceeds
 from engine.kernels.nan import settle
 from engine.kernels.patches import within
 from engine.kernels.products import multiply
+from engine.kernels.promise import sample_limits
 from engine.kernels.strips import Cut, cuts, views
 from engine.kernels.tiling import TAPS, WIDTH, Tiling, filter_matrix, tiling
 from engine.threads import for_each
 
 Array = NDArray[Any]
 
-LEAST_SHARE = 1 / 10
-"""Share of a sample's numbers that are not 0 from which tiles are as exact as promised."""
-
-LOOKED_AT = 4
-"""One row of so many tells how many numbers are 0."""
-
-TOGETHER = 1 << 18
-"""Numbers looked at together."""
-
-LOOKING = 16
-"""Work that takes as long as looking at one number of x."""
+PlainSum = Callable[[Correlation, Array, Array, Array | None, Array], None]
 
 
-def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
-    """Write y (N, 1, O, *P) from x (N, 1, C, *S), w (1, O, C·K) and bias (1, O) or None."""
-    samples: Sequence[int] = range(x.shape[0])
-    if c.wanted == "auto":
-        whole = is_whole(w[0])
-        summed = [False] * len(x)
+def forward(
+    c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, plain: PlainSum
+) -> None:
+    """Write y (N, 1, O, *P) from x (N, 1, C, *S), w (1, O, C·K) and bias (1, O) or None.
 
-        def look(n: int) -> None:
-            a = x[n, 0]
-            summed[n] = dense(a) < LEAST_SHARE or (whole and is_whole(a))
-
-        for_each(look, ((n,) for n in samples), LOOKING * x.size)
-        samples = [n for n in samples if not summed[n]]
-        if any(summed):
-            plain = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
-        for n in np.flatnonzero(summed):
-            direct.forward(c, x[n : n + 1], plain, bias, y[n : n + 1])
-    if samples:
-        _forward(c, x, w, bias, y, samples)
-
-
-def is_whole(a: Array) -> bool:
-    """True if every number is whole; most often the first few tell that one is not."""
-    parts = chain((a[:1, ..., :8],), _parts(a))
-    return all(bool((np.rint(part) == part).all()) for part in parts)
-
-
-def dense(a: Array) -> float:
-    """The share of the numbers of a (K, ..., H, W) that are not 0, about."""
-    rows = a[..., ::LOOKED_AT, :]
-    return sum(int(np.count_nonzero(part != 0)) for part in _parts(rows)) / rows.size
-
-
-def _parts(a: Array) -> Iterator[Array]:
-    """Some of the first axis at a time, so that looking at them takes little memory."""
-    each = max(1, TOGETHER // a[0].size)
-    return (a[lo:hi] for lo, hi in ranges(len(a), each))
+    `plain` does the same as a plain sum, for samples that `promise` says it adds far more exactly.
+    """
+    limits = [np.inf] * len(x)
+    if c.wanted == "auto" and len(x):
+        limits = sample_limits(c, x, w.reshape(c.outputs, c.channels, -1, TAPS * TAPS))
+        summed = [n for n, limit in enumerate(limits) if not limit]
+        if summed:
+            rows = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
+        for n in summed:
+            plain(c, x[n : n + 1], rows, bias, y[n : n + 1])
+    if any(limits):
+        _forward(c, x, w, bias, y, limits)
 
 
 def _forward(
-    c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, samples: Sequence[int]
+    c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, limits: Sequence[float]
 ) -> None:
+    """`forward` for samples whose limit, the largest number that tiles may have, is not 0."""
     plan = tiling(c)
     filters = _transformed(plan, w.reshape(c.outputs, c.channels, -1, TAPS * TAPS))
     flat = len(c.axes) == 2
@@ -97,8 +68,10 @@ def _forward(
         target = volumes[1][n][cut.target]
         v = views(cut.shape)
         v.load(volumes[0][n][cut.source])
-        made = v.multiply(filters, target if target.strides[0] == target.itemsize else None)
-        plainly = not np.isfinite(np.add.reduce(made, axis=None))
+        made, plainly = target, exceeds(v.lines, limits[n])
+        if not plainly:
+            made = v.multiply(filters, target if target.strides[0] == target.itemsize else None)
+            plainly = not np.isfinite(np.add.reduce(made, axis=None))
         if plainly:
             spans = tuple((span.start, span.stop) for span in cut.target[-len(c.axes) :])
             plain = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
@@ -112,7 +85,8 @@ def _forward(
         if made is not target:
             target[...] = made
 
-    for_each(block, product(samples, cuts(plan)), c.flops * x.shape[0])
+    blocks = ((n, cut) for n, limit in enumerate(limits) if limit for cut in cuts(plan))
+    for_each(block, blocks, c.flops * x.shape[0])
 
 
 def _transformed(plan: Tiling, w: Array) -> Array:

@@ -8,7 +8,7 @@ import pytest
 from engine.geometry import Axis
 from engine.kernels import pieces
 from engine.kernels.correlation import Correlation
-from engine.kernels.pieces import SIDE
+from engine.kernels.pieces import SIDES
 
 LAYERS = [
     # channels, outputs, size, padding, samples
@@ -37,7 +37,7 @@ def test_every_output_is_in_one_piece_and_its_inputs_with_it(
         assert piece.source[0] == piece.upstream[0]
         for d, axis in enumerate(c.axes):
             first = piece.upstream[2 + d].start
-            assert shape.inputs[d] == shape.outputs[d] + 2 == shape.counts[1 + d] * SIDE + 2
+            assert shape.inputs[d] == shape.outputs[d] + 2 == shape.counts[1 + d] * SIDES[d] + 2
             own, placed = piece.source[2 + d], shape.placed[d]
             assert own.stop - own.start == placed[1] - placed[0]
             assert own.start - placed[0] == first - axis.low

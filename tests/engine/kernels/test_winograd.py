@@ -112,8 +112,8 @@ def test_error_against_direct(channels: int, size: int, seed: int, kind: str) ->
     draw = rng.standard_normal if kind == "normal" else rng.random
     x = draw((1, channels, size, size)).astype(np.float32)
     w = draw((32, channels, 3, 3)).astype(np.float32)
-    asked = {"padding": 1, "algorithm": "winograd"}
-    runs = engine.plan("conv", asked, {"x": x.shape, "weight": w.shape}).report()["algorithm"]
+    shapes = {"x": x.shape, "weight": w.shape}
+    runs = engine.plan("conv", {"padding": 1}, shapes).report()["algorithm"]
     assert runs == "winograd"
     exact = engine.forward("conv", {"padding": 1}, x=x.astype("f8"), weight=w.astype("f8"))["y"]
 
@@ -121,7 +121,7 @@ def test_error_against_direct(channels: int, size: int, seed: int, kind: str) ->
         y = engine.forward("conv", {"padding": 1, "algorithm": algorithm}, x=x, weight=w)["y"]
         return float(np.abs(y - exact).max())
 
-    assert error("winograd") <= MARGIN * error("direct")
+    assert error("auto") <= MARGIN * error("direct")
 
 
 @pytest.mark.parametrize("channels", [16, 32, 42, 64])
@@ -135,7 +135,7 @@ def test_error_of_volumes_against_direct(channels: int) -> None:
         y = engine.forward("conv", {"padding": 1, "algorithm": algorithm}, x=x, weight=w)["y"]
         return float(np.abs(y - exact).max())
 
-    assert error("winograd") <= MARGIN * error("direct")
+    assert error("auto") <= MARGIN * error("direct")
 
 
 @pytest.mark.parametrize("operation", ["conv", "conv_transpose"])
@@ -145,7 +145,7 @@ def test_whole_numbers_stay_whole(operation: str, size: tuple[int, ...]) -> None
     rng = np.random.default_rng(0)
     x = rng.integers(-3, 4, (3, 32, *size)).astype("f4")
     w = rng.integers(-3, 4, (32, 32, *(3,) * len(size))).astype("f4")
-    x[1] += 0.25
+    x[1] += 0.1
     config = {"padding": 1}
     assert engine.plan(operation, config, {"x": x.shape, "weight": w.shape}).plan.algorithm == (
         "winograd"
@@ -164,7 +164,7 @@ def test_whole_numbers_stay_whole(operation: str, size: tuple[int, ...]) -> None
         np.testing.assert_array_equal(dx[n], exact[2][n])
     # Its neighbours change no bit of the sample between them, which is not whole.
     assert y[1:2].tobytes() == both(x[1:2], w, dy[1:2])[0].tobytes()
-    assert y[1].tobytes() == both(x, w, dy, algorithm="winograd")[0][1].tobytes()
+    assert y[1].tobytes() != both(x, w, dy, algorithm="direct")[0][1].tobytes()
 
 
 def test_samples_that_are_mostly_zeros_are_summed_plainly() -> None:
@@ -176,12 +176,10 @@ def test_samples_that_are_mostly_zeros_are_summed_plainly() -> None:
     config = {"padding": 1}
     y = engine.forward("conv", config, x=x, weight=w)["y"]
     np.testing.assert_array_equal(y[0, :, 6:9, 8:11], w[:, 3, ::-1, ::-1])
-    sums, tiles = (
-        engine.forward("conv", {**config, "algorithm": name}, x=x, weight=w)["y"]
-        for name in ("direct", "winograd")
-    )
+    sums = engine.forward("conv", {**config, "algorithm": "direct"}, x=x, weight=w)["y"]
     for n in (0, 1, 3):
         assert y[n].tobytes() == sums[n].tobytes()
-    assert y[2].tobytes() == tiles[2].tobytes() != sums[2].tobytes()
+    alone = engine.forward("conv", config, x=x[2:3], weight=w)["y"]
+    assert y[2].tobytes() == alone[0].tobytes() != sums[2].tobytes()
     dx = engine.backward("conv", config, dy=x, x=x, weight=w, wants=["dx"])["dx"]
     np.testing.assert_array_equal(dx[0, :, 6:9, 8:11], w[3])

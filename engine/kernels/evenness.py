@@ -1,0 +1,198 @@
+"""How evenly numbers share their sum: what tells whether Winograd's tiles are as exact as promised.
+
+A plain sum rounds where it adds, by as much as its partial sums are large. Where most numbers are 0, or far
+smaller than a few others, it adds next to nothing, and its error is small for its result. Tiles add all
+their numbers to each other, and their error is as large as ever. The errors are about
+
+    plain:  u · Σ|a|          tiles:  u · √(n Σa²)
+
+so that the square of their ratio is the spread n Σa² / (Σ|a|)²: 1 for numbers of one size, 1.6 for normal
+ones, the inverse of their share where the others are 0, and thousands for the exponential of three times a
+normal number. Spreads of two factors multiply.
+
+Nor does a plain sum make an error where its products and sums are numbers of few digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import chain
+from math import frexp
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import ranges
+from engine.kernels.tiling import TAPS, WIDTH, transforms
+
+Array = NDArray[Any]
+Means = NDArray[np.float64]
+
+ROWS = 8
+"""About so many rows of a plane tell how even its numbers are, and one of four where that is more."""
+
+WEIGHTS = 1 << 16
+"""Numbers of filters that tell how even those are."""
+
+TOGETHER = 1 << 16
+"""Numbers looked at together: they stay in the second-level cache."""
+
+FEW = 3
+"""So many channels are few."""
+
+TINY = float(np.finfo(np.float64).tiny)
+
+DIGITS = 24
+"""Binary digits of a float32."""
+
+
+class Sizes(NamedTuple):
+    """The mean of |a|, and that of a², of numbers that are added."""
+
+    mean: float
+    square: float
+
+    @classmethod
+    def each(cls, means: Means, squares: Means) -> Sizes:
+        """Of channels that are added one by one: the mean of a², and the root of that of squared means.
+
+        So the spread is that of a channel, and most of those with the largest numbers.
+        """
+        return cls(float((means**2).mean()) ** 0.5, float(squares.mean()))
+
+    @classmethod
+    def together(cls, means: Means, squares: Means) -> Sizes:
+        """Of channels that are added to each other.
+
+        Channels of different size make no sum more exact, plain or by tiles, unless so few count that a
+        plain sum has hardly any numbers: those of three in effect double the spread.
+        """
+        found, shares = cls.each(means, squares), means**2
+        few = 1 + FEW * float((shares**2).sum()) / max(float(shares.sum()) ** 2, TINY)
+        return found._replace(square=found.square * few)
+
+    @property
+    def spread(self) -> float:
+        """The spread; infinite where all are 0, NaN where one is."""
+        return self.square / self.mean**2 if self.mean else np.inf
+
+    def with_one(self, largest: float, count: int) -> Sizes:
+        """Those of `count` such numbers and a larger one, if it is far larger."""
+        if not largest**2 > count * self.square:
+            return self
+        return Sizes(self.mean + largest / count, self.square + largest**2 / count)
+
+    def largest(self, spread: float, count: int) -> float:
+        """The |a| from which it takes `count` numbers, if it is among them, above a larger spread."""
+        if count <= spread:
+            return np.inf
+        total, rest = count * self.mean, count - spread
+        root = spread**2 * total**2 - rest * count * (
+            count * self.square - spread * self.mean * total
+        )
+        return float(spread * total + root**0.5) / rest
+
+
+def step(rows: int) -> int:
+    """From one row that is looked at to the next."""
+    return max(4, rows // ROWS)
+
+
+def sizes(a: Array) -> tuple[Means, Means]:
+    """For each of K the mean of |a| and that of a², of a (K, ..., H, W) in float32, by some of its rows."""
+    rows = a[..., :: step(a.shape[-2]), :]
+    last = a.strides[0] == a.itemsize
+    if last:
+        # Parts are cut along the axis whose numbers lie farthest apart.
+        rows = np.moveaxis(rows, 0, -1)
+    means, squares = [], []
+    for part in _parts(rows):
+        b = np.abs(part).reshape((-1, part.shape[-1]) if last else (len(part), -1))
+        scale = _scale(np.maximum.reduce(b, axis=None))
+        if scale != 1:
+            b *= scale
+        # BLAS adds several times faster than NumPy.
+        ones = np.ones(len(b) if last else b.shape[1], b.dtype)
+        means.append((ones @ b if last else b @ ones).astype(np.float64) / scale)
+        if last:
+            b *= b
+        squares.append((ones @ b if last else np.vecdot(b, b)).astype(np.float64) / scale**2)
+    join = (lambda found: np.sum(found, axis=0)) if last else np.concatenate
+    count = rows.size // len(a)
+    return join(means) / count, join(squares) / count
+
+
+def exceeds(a: Array, limit: float) -> bool:
+    """True if some |a| is above the limit."""
+    if limit == np.inf:
+        return False
+    ends = np.maximum.reduce(a, axis=None), -np.minimum.reduce(a, axis=None)
+    return bool(max(ends) > limit)
+
+
+def filters_spread(w: Array, height: int) -> float:
+    """The spread of filters w (O, C, D, 9) in float32 under tiles of `height` outputs.
+
+    It is that of the filters with the largest sums, times how much more the tiles add up than of filters
+    whose taps have nothing in common: smooth ones come to more.
+    """
+    part = w[:, :: -(-w.size // WEIGHTS)]
+    # In the order of memory: turned filters, as gradients of inputs have them, take four times as long.
+    lain = w[..., ::-1] if w.strides[-1] < 0 else w
+    lain = lain.swapaxes(0, 1) if w.strides[0] < w.strides[1] else lain
+    ends = np.maximum.reduce(lain, axis=None), -np.minimum.reduce(lain, axis=None)
+    largest = float(np.maximum(*ends))
+    scale = _scale(largest)
+    b = np.ascontiguousarray(part).reshape(len(w), -1) * np.float32(scale)
+    taps = b.reshape(-1, TAPS * TAPS)
+    own, made = float(np.vdot(taps, taps)), taps @ _amplified(height)
+    more = float(np.vdot(made, made)) / own if own > 0 else 1.0
+    square = float(np.vecdot(b, b).max()) / b.shape[1]
+    np.abs(b, out=b)
+    mean = float((b @ np.ones(b.shape[1], b.dtype)).max()) / b.shape[1]
+    return Sizes(mean, square).with_one(largest * scale, w[0].size).spread * more
+
+
+@cache
+def _amplified(height: int) -> Array:
+    """The square root (9, 9) of what tiles add up of a filter's taps, 1 on average."""
+    down, across = (_along(m) for m in (height, WIDTH))
+    found = np.kron(down, across)
+    values, vectors = np.linalg.eigh(found * len(found) / np.trace(found))
+    return (vectors * np.sqrt(np.maximum(values, 0))).astype(np.float32)
+
+
+def _along(m: int) -> NDArray[np.float64]:
+    output, filters, inputs = transforms(m)
+    weights = (output**2).mean(0) * (inputs**2).sum(1)
+    return np.asarray(filters.T @ np.diag(weights) @ filters)
+
+
+def _scale(largest: float) -> float:
+    """What takes numbers to where neither their squares nor sums of those leave the range of float32."""
+    if not 0 < largest < np.inf or 1e-12 < largest < 1e12:
+        return 1.0
+    return 2.0 ** -max(-126, min(frexp(largest)[1], 126))
+
+
+def digits(a: Array, most: int) -> int:
+    """The binary digits that all numbers of a (K, ..., W) in float32 need, or some number above `most`.
+
+    The first few most often tell.
+    """
+    found = needed = 0
+    for part in chain((a[:1, ..., :8],), _parts(a)):
+        found |= int(np.bitwise_or.reduce(part.view(np.uint32), axis=None))
+        found &= (1 << DIGITS - 1) - 1
+        needed = DIGITS + 1 - (found & -found).bit_length() if found else 1
+        if needed > most:
+            break
+    return needed
+
+
+def _parts(a: Array) -> Iterator[Array]:
+    """Some of the first axis at a time, so that looking at them takes little memory."""
+    each = max(1, TOGETHER // a[0].size)
+    return (a[lo:hi] for lo, hi in ranges(len(a), each))

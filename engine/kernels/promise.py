@@ -1,0 +1,93 @@
+"""Which numbers Winograd's tiles take as exactly as promised: 8 times a plain sum's largest error at most.
+
+Limits are worked out for each sample, or for each request where its samples are added: the largest number
+that tiles may have, or 0 where a plain sum is to do it all. They come from how even the numbers are (see
+`evenness`), by thresholds that searching many kinds of numbers gave (docs/performance.md), and from the
+digits of products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+from numpy.typing import NDArray
+
+from engine.kernels.correlation import Correlation
+from engine.kernels.evenness import DIGITS, Means, Sizes, digits, filters_spread, sizes
+from engine.kernels.tiling import Range, tiling
+from engine.threads import for_each
+
+Array = NDArray[Any]
+Limits = tuple[float, float]
+"""The largest |x| and |dy| that tiles may have."""
+
+MOST_SPREAD = 12.0
+"""The spread of a sample times that of the filters, up to MANY channels; with more, it falls as they grow.
+
+BLAS adds up a plain sum in parts, so that its error grows less with the channels than that of tiles.
+"""
+
+MANY = 128
+
+MOST_JOINT_SPREAD = 14.0
+"""The spread of a request's x times that of its dy."""
+
+LEAST_SIDE = 6
+"""Rows, and columns, of a map from which its tiles are full enough for the gradient of the weight."""
+
+LOOKING = 16
+"""Work that takes as long as looking at one number."""
+
+
+def sample_limits(c: Correlation, x: Array, w: Array) -> list[float]:
+    """The largest |x| that tiles may have, for each sample of x (N, 1, C, *S) under w (O, C, K, 9)."""
+    plan = tiling(c)
+    spread, needed = filters_spread(w, plan.height), digits(w, DIGITS - 1)
+    count = plan.filters * plan.depth.kernel * c.channels
+    most = MOST_SPREAD * min(1, MANY / (c.channels * plan.depth.kernel))
+    limits = [0.0] * len(x)
+
+    def look(n: int) -> None:
+        own = Sizes.together(*sizes(x[n, 0]))
+        few = needed < DIGITS and needed + digits(x[n, 0], DIGITS - needed) <= DIGITS
+        if own.spread * spread < most and not few:
+            limits[n] = own.largest(most / spread, count)
+
+    for_each(look, ((n,) for n in range(len(x))), LOOKING * x.size)
+    return limits
+
+
+def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[Range]) -> list[Limits]:
+    """The largest |x| and |dy| for each request's samples of x (N, 1, C, H, W) and dy (N, 1, O, *P)."""
+    if min(c.positions) < LEAST_SIDE:
+        return [(0, 0)] * len(spans)
+    both = x, dy
+    found: list[dict[int, tuple[Means, Means]]] = [{}, {}]
+
+    def look(number: int, n: int) -> None:
+        found[number][n] = sizes(both[number][n, 0])
+
+    samples = [n for span in spans for n in range(*span)]
+    for_each(look, product((0, 1), samples), LOOKING * (x.size + dy.size))
+
+    def limit(span: Range) -> Limits:
+        left, right = (
+            Sizes.each(*(sum(of) / len(of) for of in zip(*map(own.get, range(*span)), strict=True)))
+            for own in found
+        )
+        spread = left.spread * right.spread
+        if not spread < MOST_JOINT_SPREAD or _few_digits(x[slice(*span)], dy[slice(*span)]):
+            return 0, 0
+        more, count = (MOST_JOINT_SPREAD / spread) ** 0.5, len(range(*span)) * prod(c.positions)
+        return left.largest(left.spread * more, count), right.largest(right.spread * more, count)
+
+    return [limit(span) if span[0] < span[1] else (0, 0) for span in spans]
+
+
+def _few_digits(x: Array, dy: Array) -> bool:
+    """True if all products of x and dy (N, 1, K, H, W) have the digits of a float32."""
+    needed = max(digits(a[0], DIGITS - 1) for a in x)
+    return needed < DIGITS and needed + max(digits(a[0], DIGITS - needed) for a in dy) <= DIGITS

@@ -1,0 +1,211 @@
+"""`auto` beside the plain sum, for numbers that Winograd's tiles alone would do far less exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+
+import engine
+
+Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+
+MARGIN = 7
+"""Errors above the plain sum's; the promise is 8."""
+
+
+def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return rng.standard_normal(shape)
+
+
+def share(of: float) -> Draw:
+    """Normal numbers, most of them replaced by 0."""
+    return lambda rng, shape: normal(rng, shape) * (rng.random(shape) < of)
+
+
+def outlier(size: float) -> Draw:
+    """Normal numbers and a single large one, in a row that nobody looks at."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        a = normal(rng, shape)
+        a[0, 5, shape[-2] // 2 | 1, 3] = size
+        return a
+
+    return draw
+
+
+def scaled(axis: int, digits: float) -> Draw:
+    """Normal numbers whose sizes differ by some digits along an axis."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        along = [1] * len(shape)
+        along[axis] = shape[axis]
+        return normal(rng, shape) * 10 ** (digits * rng.random(along))
+
+    return draw
+
+
+def binary(digits: int) -> Draw:
+    """Normal numbers of so many binary digits."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        bits = normal(rng, shape).astype(np.float32).view(np.uint32)
+        return (bits >> 24 - digits << 24 - digits).view(np.float32)
+
+    return draw
+
+
+def taps(*kept: tuple[int, int]) -> Draw:
+    """Filters with few taps."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        a = np.zeros(shape)
+        for tap in kept:
+            a[..., *tap] = normal(rng, shape[:-2])
+        return a
+
+    return draw
+
+
+def checker(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Nearly alternating along rows and columns."""
+    rows, columns = np.indices(shape[-2:])
+    return normal(rng, (*shape[:-2], 1, 1)) * (-1.0) ** (rows + columns) + normal(rng, shape) / 100
+
+
+def smooth(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    rows, columns = np.indices(shape[-2:])
+    steps = rng.random((3, *shape[:-2], 1, 1))
+    return np.sin(steps[0] * rows / 3 + steps[1] * columns / 3 + 6 * steps[2])
+
+
+def identity(_: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    a = np.zeros(shape)
+    a[..., 1, 1] = np.eye(*shape[:2])
+    return a
+
+
+DRAWS: Mapping[str, Draw] = {
+    "normal": normal,
+    "rectified": lambda rng, shape: np.maximum(normal(rng, shape), 0),
+    "half": share(0.5),
+    "third": share(0.3),
+    "sixth": share(0.15),
+    "few": share(0.01),
+    "around ten": lambda rng, shape: normal(rng, shape) + 10,
+    "around ten, alternating": lambda rng, shape: (
+        (normal(rng, shape) + 10) * (-1.0) ** np.arange(shape[1])[:, None, None]
+    ),
+    "constant": lambda _, shape: np.full(shape, np.pi),
+    "exponential": lambda rng, shape: np.exp(3 * normal(rng, shape)),
+    "outlier 1e2": outlier(1e2),
+    "outlier 1e4": outlier(1e4),
+    "outlier 1e8": outlier(1e8),
+    "rows": scaled(-2, 6),
+    "columns": scaled(-1, 12),
+    "channels": scaled(1, 8),
+    "half precision": binary(11),
+    "brain": binary(8),
+    "whole": lambda rng, shape: np.rint(3 * normal(rng, shape)),
+    "signs": lambda rng, shape: np.sign(normal(rng, shape)),
+    "photo": lambda rng, shape: 127 + 100 * smooth(rng, shape) + 20 * normal(rng, shape),
+    "smooth": smooth,
+    "checker": checker,
+    "corner": taps((0, 0)),
+    "centre": taps((1, 1)),
+    "edge": taps((0, 0), (0, 1), (1, 0), (1, 1)),
+    "identity": identity,
+}
+
+
+def drawn(kind: str, seed: int, *shape: int) -> np.ndarray:
+    return DRAWS[kind](np.random.default_rng(seed), shape).astype(np.float32)
+
+
+def errors(
+    action: str, name: str, tensors: Mapping[str, np.ndarray], algorithm: str = "auto"
+) -> tuple[float, float]:
+    """The largest errors of an algorithm and of the plain sum."""
+
+    def run(algorithm: str, dtype: str = "f4") -> np.ndarray:
+        config = {"padding": 1, "algorithm": algorithm}
+        given = {key: a.astype(dtype) for key, a in tensors.items()}
+        if action == "forward":
+            return engine.forward("conv", config, **given)[name]
+        return engine.backward("conv", config, [name], **given)[name]
+
+    exact = run("direct", "f8")
+    own, plain = (float(np.abs(run(by) - exact).max()) for by in (algorithm, "direct"))
+    return own, plain
+
+
+@pytest.mark.parametrize(
+    ("x", "w"),
+    [
+        ("normal", "few"),
+        ("normal", "corner"),
+        ("rectified", "corner"),
+        ("normal", "identity"),
+        ("third", "edge"),
+        ("rectified", "checker"),
+        ("sixth", "around ten, alternating"),
+        ("sixth", "smooth"),
+        ("columns", "around ten"),
+        ("half precision", "signs"),
+        ("brain", "brain"),
+        ("outlier 1e2", "normal"),
+        ("outlier 1e4", "corner"),
+        ("outlier 1e8", "checker"),
+    ],
+)
+@pytest.mark.parametrize(("channels", "outputs", "size"), [(64, 64, 14), (128, 32, 14)])
+def test_outputs(channels: int, outputs: int, size: int, x: str, w: str) -> None:
+    tensors = {
+        "x": drawn(x, 1, 1, channels, size, size),
+        "weight": drawn(w, 2, outputs, channels, 3, 3),
+    }
+    own, plain = errors("forward", "y", tensors)
+    assert own <= MARGIN * plain
+
+
+@pytest.mark.parametrize(("dy", "w"), [("half", "around ten"), ("outlier 1e4", "corner")])
+def test_gradients_of_inputs(dy: str, w: str) -> None:
+    tensors = {
+        "x": np.zeros((1, 64, 14, 14), np.float32),
+        "weight": drawn(w, 2, 64, 64, 3, 3),
+        "dy": drawn(dy, 1, 1, 64, 14, 14),
+    }
+    own, plain = errors("backward", "dx", tensors)
+    assert own <= MARGIN * plain
+
+
+@pytest.mark.parametrize(
+    ("x", "dy"),
+    [
+        ("exponential", "half"),
+        ("exponential", "around ten"),
+        ("rows", "rows"),
+        ("channels", "checker"),
+        ("half", "photo"),
+        ("third", "constant"),
+        ("third", "outlier 1e8"),
+        ("outlier 1e4", "around ten"),
+        ("half precision", "signs"),
+        ("brain", "whole"),
+        ("columns", "columns"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("samples", "channels", "outputs", "size"), [(4, 32, 32, 14), (2, 64, 32, 28)]
+)
+def test_gradients_of_weights(
+    samples: int, channels: int, outputs: int, size: int, x: str, dy: str
+) -> None:
+    tensors = {
+        "x": drawn(x, 1, samples, channels, size, size),
+        "weight": np.zeros((outputs, channels, 3, 3), np.float32),
+        "dy": drawn(dy, 2, samples, outputs, size, size),
+    }
+    own, plain = errors("backward", "dweight", tensors)
+    assert own <= MARGIN * plain
