@@ -10,6 +10,8 @@ rows of outputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 from engine.geometry import ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
+from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.threads import PART_BYTES, check_stop, for_each
 
@@ -71,24 +74,20 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
     each = max(1, min(RUN // c.groups, c.axes[1].out)) if joined else 1
     filters = np.ascontiguousarray(w.reshape(c.groups, *c.kernel).transpose(1, 2, 0))
 
-    def block(n: int, lo: int, hi: int) -> None:
-        slab = _slab(c, pixels[n], lo, hi)
-        tiled = direct.part(1, (*c.kernel, each, c.groups), x.dtype)
-        tiled[...] = filters[:, :, None]
-        whole, rest = divmod(c.axes[1].out, each)
-        for first, count, run in ((0, whole, each), (whole * each, 1, rest)):
-            if run:
-                taps = _taps(c, slab[:, first * c.axes[1].stride :], hi - lo, count, run)
-                factors = tiled[:, :, :run].reshape(*c.kernel, -1)
-                target = results[n, lo:hi, first : first + count * run]
-                target = target.reshape(hi - lo, count, -1, copy=False)
-                np.einsum("ijopr,ijr->opr", taps, factors, out=target)
+    def block(n: int, cut: Cut) -> None:
+        v = views(c, cut.rows, cut.above, cut.below, each)
+        v.load(pixels[n, *cut.source])
+        np.copyto(v.tiled, filters[:, :, None])
+        made = results[n, cut.target]
+        for run in v.runs:
+            target = made[:, run.pixels].reshape(run.shape, copy=False)
+            np.einsum("ijopr,ijr->opr", run.taps, run.factors, out=target)
         if bias is not None:
-            results[n, lo:hi] += bias[:, 0]
-        settle(results[n, lo:hi])
+            made += bias[:, 0]
+        settle(made)
 
-    cuts = [(n, *rows) for n in range(x.shape[0]) for rows in ranges(c.positions[0], _rows(c))]
-    for_each(block, cuts, c.flops * x.shape[0])
+    blocks = [(n, cut) for n in range(x.shape[0]) for cut in cuts(c)]
+    for_each(block, blocks, c.flops * x.shape[0])
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
@@ -96,23 +95,22 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     pixels, upstream = _pixels(x), _pixels(dy)
     sums = np.zeros((len(rows), SHARES, *c.kernel, c.groups), dw.dtype)
 
-    def block(request: int, share: int, pieces: Sequence[tuple[int, int, int]]) -> None:
-        partial = direct.part(1, sums.shape[2:], dw.dtype)
-        for n, lo, hi in pieces:
+    def block(request: int, share: int, pieces: Sequence[tuple[int, Cut]]) -> None:
+        for n, cut in pieces:
             check_stop()
-            slab = _slab(c, pixels[n], lo, hi)
-            taps = _taps(c, slab, hi - lo, c.axes[1].out, 1)
-            np.einsum("ijopr,opr->ijr", taps, upstream[n, lo:hi], out=partial)
-            sums[request, share] += partial
+            v = views(c, cut.rows, cut.above, cut.below, 1)
+            v.load(pixels[n, *cut.source])
+            (run,) = v.runs
+            np.einsum("ijopr,opr->ijr", run.taps, upstream[n, cut.target], out=run.factors)
+            sums[request, share] += run.factors
 
-    cuts, start = [], 0
+    blocks, start = [], 0
     for request, count in enumerate(rows):
-        samples = range(start, start + count)
-        pieces = [(n, *r) for n in samples for r in ranges(c.positions[0], _rows(c))]
+        pieces = [(n, cut) for n in range(start, start + count) for cut in cuts(c)]
         shares = ranges(len(pieces), max(1, -(-len(pieces) // SHARES)))
-        cuts += [(request, share, pieces[lo:hi]) for share, (lo, hi) in enumerate(shares)]
+        blocks += [(request, share, pieces[lo:hi]) for share, (lo, hi) in enumerate(shares)]
         start += count
-    for_each(block, cuts, c.flops * x.shape[0])
+    for_each(block, blocks, c.flops * x.shape[0])
     total = np.add.reduce(sums, axis=1)
     dw[...] = np.moveaxis(total, -1, 1).reshape(dw.shape)
 
@@ -122,25 +120,108 @@ def _pixels(a: Array) -> Array:
     return a[:, :, 0].transpose(0, 2, 3, 1)
 
 
-def _slab(c: Correlation, x: Array, lo: int, hi: int) -> Array:
-    """The inputs of x (H, W, G) under the rows [lo, hi) of outputs, with their padding."""
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Rows of outputs that make one block.
+
+    Attributes:
+        target: the rows; `rows` is how many.
+        source: the inputs (H, W) that they read.
+        above, below: rows of the slab at which those begin, and end.
+    """
+
+    target: slice
+    rows: int
+    source: tuple[slice, slice]
+    above: int
+    below: int
+
+
+@lru_cache(maxsize=256)
+def cuts(c: Correlation) -> tuple[Cut, ...]:
+    """All blocks of a sample."""
+    return tuple(_cut(c, lo, hi) for lo, hi in ranges(c.positions[0], _rows(c)))
+
+
+def _cut(c: Correlation, lo: int, hi: int) -> Cut:
     down, across = c.axes
-    height = (hi - 1 - lo) * down.stride + down.extent
-    slab = direct.part(0, (height, _width(c), c.groups), x.dtype)
-    slab.fill(0)
-    starts = down.input_of(0, lo), across.input_of(0, 0)
-    rows, columns = (
-        axis.placed(start, start + size)
-        for axis, start, size in zip(c.axes, starts, slab.shape, strict=False)
+    start = down.input_of(0, lo)
+    rows, place = down.placed(start, start + (hi - lo - 1) * down.stride + down.extent)
+    columns, _ = across.placed(-across.low, _width(c) - across.low)
+    return Cut(slice(lo, hi), hi - lo, (rows, columns), place.start, place.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Runs of pixels alike.
+
+    Attributes:
+        taps: what they read, (taps down, taps across, rows, count, numbers of a run).
+        factors: what each is multiplied with, (taps down, taps across, numbers of a run).
+        pixels: where in a row of outputs they lie.
+        shape: of their outputs, (rows, count, numbers of a run).
+    """
+
+    taps: Array
+    factors: Array
+    pixels: slice
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """Views of the scratch for blocks of one shape.
+
+    Attributes:
+        inner: the inputs in the slab, (H, W, G).
+        padding: what lies around them.
+        tiled: the filters, once for each pixel of a run.
+        runs: all runs of a row, and those that are left over.
+    """
+
+    inner: Array
+    padding: tuple[Array, ...]
+    tiled: Array
+    runs: tuple[Run, ...]
+
+    def load(self, inputs: Array) -> None:
+        """Lay the inputs (H, W, G) of a block out."""
+        for each in self.padding:
+            each.fill(0)
+        np.copyto(self.inner, inputs)
+
+
+@kept
+def views(c: Correlation, rows: int, above: int, below: int, each: int) -> Views:
+    """This thread's views for a number of rows of outputs, in runs of `each` pixels.
+
+    Inputs stand in the rows [above, below) of the slab.
+    """
+    (down, across), dtype = c.axes, np.dtype(f"f{c.itemsize}")
+    slab = direct.part(0, ((rows - 1) * down.stride + down.extent, _width(c), c.groups), dtype)
+    _, place = across.placed(-across.low, _width(c) - across.low)
+    inner = slab[above:below]
+    around = (slab[:above], slab[below:], inner[:, : place.start], inner[:, place.stop :])
+    tiled = direct.part(1, (*c.kernel, each, c.groups), dtype)
+    whole, rest = divmod(across.out, each)
+    runs = tuple(
+        _run(c, slab, tiled[:, :, :run], rows, first, count)
+        for first, count, run in ((0, whole, each), (whole * each, 1, rest))
+        if run
     )
-    slab[rows[1], columns[1]] = x[rows[0], columns[0]]
-    return slab
+    return Views(inner[:, place], tuple(part for part in around if part.size), tiled, runs)
 
 
-def _taps(c: Correlation, slab: Array, rows: int, count: int, run: int) -> Array:
-    """Views of the slab: (taps down, taps across, rows, count, numbers of `run` pixels)."""
+def _run(c: Correlation, slab: Array, tiled: Array, rows: int, first: int, count: int) -> Run:
+    """Views for `count` runs of a row, from the pixel `first` on; `tiled` is their filters."""
     down, across = c.axes
+    each = tiled.shape[2]
+    inputs = slab[:, first * across.stride :]
     line, pixel, one = slab.strides
-    shape = (*c.kernel, rows, count, run * c.groups)
+    shape = (rows, count, each * c.groups)
     steps = (down.dilation * line, across.dilation * pixel, down.stride * line)
-    return as_strided(slab, shape, (*steps, across.stride * run * pixel, one), writeable=False)
+    strides = (*steps, across.stride * each * pixel, one)
+    taps = as_strided(inputs, (*c.kernel, *shape), strides, writeable=False)
+    return Run(
+        taps, tiled.reshape(*c.kernel, -1, copy=False), slice(first, first + count * each), shape
+    )

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from engine.kernels import direct, pixels
 from engine.kernels.correlation import Correlation
+from engine.threads import PART_BYTES
 from tests.engine.kernels.images import IMAGES, Pair, image, tensors
 
 
 @pytest.fixture(params=[(1024, 1 << 20), (20, 1 << 20), (64, 1 << 10)], ids=["whole", "one", "cut"])
-def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pixels, "RUN", request.param[0])
     monkeypatch.setattr(pixels, "BLOCK_BYTES", request.param[1])
+    pixels.cuts.cache_clear()
+    yield
+    pixels.cuts.cache_clear()
 
 
 def last(a: np.ndarray) -> np.ndarray:
@@ -75,3 +81,27 @@ def test_the_same_bits_whoever_comes_along() -> None:
     single = np.zeros_like(together[:1])
     pixels.backward_weight(c, x[1:], dy[1:], (2,), single)
     assert single.tobytes() == together[1:].tobytes()
+
+
+@pytest.mark.parametrize("shape", IMAGES)
+@pytest.mark.parametrize("each", [1, 2])
+def test_views_lie_in_the_scratch(shape: dict[str, Pair], each: int) -> None:
+    parts = [direct.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(2)]
+    c, _ = layer(shape)
+    for cut in pixels.cuts(c):
+        key = (c, cut.rows, cut.above, cut.below, each)
+        v = pixels.views(*key)
+        for array in (
+            v.inner,
+            *v.padding,
+            v.tiled,
+            *(a for r in v.runs for a in (r.taps, r.factors)),
+        ):
+            assert not array.size or any(np.may_share_memory(array, part) for part in parts)
+        assert pixels.views(*key) is v
+
+
+def test_blocks_inside_an_image_share_their_views() -> None:
+    c = image((4000, 60), (3, 3), (1, 1), itemsize=4, channels_last=True, groups=64)
+    found = {id(pixels.views(c, cut.rows, cut.above, cut.below, 8)) for cut in pixels.cuts(c)}
+    assert len(found) <= 3 < len(pixels.cuts(c))
