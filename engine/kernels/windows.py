@@ -10,6 +10,7 @@ tap by tap over strided views; long and adaptive ones as runs through `ufunc.red
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -174,6 +175,16 @@ def _taps(windows: Axis, span: tuple[int, int], origin: int) -> Iterator[tuple[s
             yield slice(start - lo, stop - lo), slice(i.start - origin, i.stop - origin, i.step)
 
 
+@lru_cache(maxsize=1024)
+def _ordered(windows: Axis, span: tuple[int, int], origin: int) -> tuple[tuple[slice, slice], ...]:
+    """Those of `_taps`, but taps that all windows have come first.
+
+    Two of them make the result; others are added to parts of it.
+    """
+    full = slice(0, span[1] - span[0])
+    return tuple(sorted(_taps(windows, span, origin), key=lambda tap: tap[0] != full))
+
+
 def _resized(values: Array, axis: int, size: int) -> tuple[int, ...]:
     return (*values.shape[:axis], size, *values.shape[axis + 1 :])
 
@@ -190,8 +201,7 @@ def _reduce(
 ) -> Array:
     if short(windows):
         full = slice(0, span[1] - span[0])
-        # Two taps that all windows have make the result; others are added to parts of it.
-        taps = sorted(_taps(windows, span, origin), key=lambda tap: tap[0] != full)
+        taps = _ordered(windows, span, origin)
         if len(taps) > 1 and taps[1][0] == full:
             result = ufunc(values[_at(axis, taps[0][1])], values[_at(axis, taps[1][1])], out=out)
             taps = taps[2:]
