@@ -71,14 +71,12 @@ def forward_block(
     their one pattern of bits.
     """
     flat = flat_view(y, prod(y.shape[3:]))
-    v = _block(c, tile, y.shape[:3], x.strides[-1] == x.itemsize, flat is None)
+    v = _block(c, tile, y.shape[:3], flat is None)
     out = v.out if flat is None else flat
-    for chunk in v.chunks:
-        columns = chunk.load(x)
-        if columns is None:
-            columns = patches(c, x[:, :, chunk.channels], tile, v.width)
-        weights = w if len(v.chunks) == 1 else w[..., chunk.weights]
-        made = out if chunk is v.chunks[0] else v.made
+    for channels, rows in v.chunks:
+        columns = patches(c, x[:, :, channels], tile, v.width)
+        weights = w if len(v.chunks) == 1 else w[..., rows]
+        made = v.made if channels.start else out
         for o in v.shares:
             multiply(weights[:, o], columns, made[:, :, o], c.packed)
         if made is not out:
@@ -91,35 +89,19 @@ def forward_block(
 
 
 @dataclass(frozen=True, slots=True)
-class _Chunk:
-    """Some channels of a block, and views for their patches, where they go by way of a slab."""
-
-    channels: slice
-    weights: slice
-    gathering: Gathering | None
-    columns: Array | None
-
-    def load(self, x: Array) -> Array | None:
-        """The windows of x (n, g, C, *S) as (n, g, c·K, T), if there are views for them."""
-        if self.gathering is not None:
-            self.gathering.load(x[:, :, self.channels])
-        return self.columns
-
-
-@dataclass(frozen=True, slots=True)
 class _Block:
     """Views for a tile of outputs.
 
     Attributes:
         width: positions of the tile.
-        chunks: all channels.
+        chunks: channels, and the rows of their patches.
         shares: outputs of one product each.
         out: the results (n, g, O, T), where they do not go to y; `unfolded` the same as (n, g, O, *T).
         made: the results of one chunk, where there are several.
     """
 
     width: int
-    chunks: tuple[_Chunk, ...]
+    chunks: tuple[tuple[slice, slice], ...]
     shares: tuple[slice, ...]
     out: Array
     unfolded: Array
@@ -127,30 +109,18 @@ class _Block:
 
 
 @kept
-def _block(c: Correlation, tile: Tile, lead: tuple[int, ...], in_rows: bool, apart: bool) -> _Block:
-    """This thread's views for a tile of `lead`, which is (n, g, O).
-
-    `in_rows` says that rows of x are consecutive, `apart` that y is no place for a product.
-    """
+def _block(c: Correlation, tile: Tile, lead: tuple[int, ...], apart: bool) -> _Block:
+    """This thread's views for a tile of `lead`, which is (n, g, O); `apart` where y is no place for it."""
     sizes = tuple(hi - lo for lo, hi in tile)
     width, dtype = prod(sizes), np.dtype(f"f{c.itemsize}")
-    found = recipe(c.axes, tile, c.itemsize)
-    copied = not (found.direct and in_rows) and (found.plain or c.mode == "zeros")
-    copied = copied and prod(found.shape) <= c.taps * width and not c.pointwise
-    chunks = []
-    for lo, hi in ranges(c.channels, c.forward_blocks.channels):
-        gathered = columns = None
-        if copied:
-            columns = _columns(c, (*lead[:2], hi - lo), width, dtype)
-            windows = columns.reshape(*lead[:2], hi - lo, *c.kernel, *sizes, copy=False)
-            gathered = gathering(found, windows)
-        weights = slice(lo * c.taps, hi * c.taps)
-        chunks.append(_Chunk(slice(lo, hi), weights, gathered, columns))
+    chunks = tuple(
+        (slice(lo, hi), slice(lo * c.taps, hi * c.taps))
+        for lo, hi in ranges(c.channels, c.forward_blocks.channels)
+    )
     out = part(2, (*lead, width if apart else 0), dtype)
     made = part(1, (*lead, width if len(chunks) > 1 else 0), dtype)
     unfolded = out.reshape(*lead, *sizes) if apart else out
-    shares = tuple(slices(lead[2], c.share))
-    return _Block(width, tuple(chunks), shares, out, unfolded, made)
+    return _Block(width, chunks, tuple(slices(lead[2], c.share)), out, unfolded, made)
 
 
 def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
@@ -285,9 +255,42 @@ def patches(c: Correlation, x: Array, tile: Tile, width: int) -> Array:
         flat = flat_view(x[within(slice(lo, hi) for lo, hi in tile)], width)
         if flat is not None:
             return flat
-    columns = _columns(c, x.shape[:3], width, x.dtype)
-    gather(x, c.axes, tile, c.mode, columns.reshape(_unfolded(c, x, tile), copy=False))
-    return columns
+    v = _windows(c, tile, x.shape[:3], x.strides[-1] == x.itemsize)
+    if v.gathering is None:
+        gather(x, c.axes, tile, c.mode, v.windows)
+    else:
+        v.gathering.load(x)
+    return v.columns
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """Views for the windows under a tile.
+
+    Attributes:
+        columns: the windows (n, g, c·K, T); `windows` the same as (n, g, c, *K, *T).
+        gathering: what fills them, where they go by way of a slab.
+    """
+
+    columns: Array
+    windows: Array
+    gathering: Gathering | None
+
+
+@kept
+def _windows(c: Correlation, tile: Tile, lead: tuple[int, ...], in_rows: bool) -> _Windows:
+    """This thread's views for the windows of `lead`, which is (n, g, c).
+
+    `in_rows` says that rows of x are consecutive.
+    """
+    sizes = tuple(hi - lo for lo, hi in tile)
+    width = prod(sizes)
+    found = recipe(c.axes, tile, c.itemsize)
+    slab = not (found.direct and in_rows) and (found.plain or c.mode == "zeros")
+    slab = slab and prod(found.shape) <= c.taps * width
+    columns = _columns(c, lead, width, np.dtype(f"f{c.itemsize}"))
+    windows = columns.reshape(*lead, *c.kernel, *sizes, copy=False)
+    return _Windows(columns, windows, gathering(found, windows) if slab else None)
 
 
 def _columns(c: Correlation, lead: tuple[int, ...], width: int, dtype: np.dtype[Any]) -> Array:

@@ -61,6 +61,7 @@ def _forget() -> None:
     for cached in (
         execute._prepared,
         direct._block,
+        direct._windows,
         dispatch._kernel,
         flat.suits,
         folding.plan,
