@@ -158,7 +158,8 @@ class Incoming(asyncio.BufferedProtocol):
         self._owner.flow.resume_reading()
 
     def _end(self, error: Exception) -> None:
-        if not self._whole.done():
+        # Where the body is thrown away, nobody would ever take the error.
+        if self._body is not None and not self._whole.done():
             self._whole.set_exception(error)
         self._forget()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import socket
 import sys
@@ -175,6 +176,20 @@ def test_a_client_that_leaves_in_the_middle_is_forgotten(service: Running) -> No
     end = time.monotonic() + 60
     while held(service):
         assert time.monotonic() < end
+
+
+def test_a_client_that_leaves_what_nobody_wants_unsent_is_no_error() -> None:
+    async def scenario() -> None:
+        complaints: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
+        transport = SimpleNamespace(set_protocol=lambda _: None)
+        owner: Any = SimpleNamespace(transport=transport, flow=Mock(), connection_lost=Mock())
+        Incoming(owner, 1000).connection_lost(None)
+        gc.collect()
+        assert not complaints
+        owner.connection_lost.assert_called_once_with(None)
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.skipif(not CAN_DISCARD, reason="the kernel copies what it is to throw away")
