@@ -132,27 +132,35 @@ def exceeds(a: Array, limit: float) -> bool:
     return bool(max(ends) > limit)
 
 
-def filters_spread(w: Array, height: int) -> float:
-    """The spread of filters w (O, C, D, 9) in float32 under tiles of `height` outputs.
+class Filters(NamedTuple):
+    """How even filters are: the spread of those with the largest sums, and some of all taps, nine a row."""
 
-    It is that of the filters with the largest sums, times how much more the tiles add up than of filters
-    whose taps have nothing in common: smooth ones come to more.
-    """
-    part = w[:, :: -(-w.size // WEIGHTS)]
-    # In the order of memory: turned filters, as gradients of inputs have them, take four times as long.
-    lain = w[..., ::-1] if w.strides[-1] < 0 else w
-    lain = lain.swapaxes(0, 1) if w.strides[0] < w.strides[1] else lain
-    ends = np.maximum.reduce(lain, axis=None), -np.minimum.reduce(lain, axis=None)
-    largest = float(np.maximum(*ends))
-    scale = _scale(largest)
-    b = np.ascontiguousarray(part).reshape(len(w), -1) * np.float32(scale)
-    taps = b.reshape(-1, TAPS * TAPS)
-    own, made = float(np.vdot(taps, taps)), taps @ _amplified(height)
-    more = float(np.vdot(made, made)) / own if own > 0 else 1.0
-    square = float(np.vecdot(b, b).max()) / b.shape[1]
-    np.abs(b, out=b)
-    mean = float((b @ np.ones(b.shape[1], b.dtype)).max()) / b.shape[1]
-    return Sizes(mean, square).with_one(largest * scale, w[0].size).spread * more
+    spread: float
+    taps: Array
+
+    @classmethod
+    def of(cls, w: Array) -> Filters:
+        """Filters w (O, C, D, 9) in float32."""
+        part = w[:, :: -(-w.size // WEIGHTS)]
+        # In the order of memory: turned filters, as gradients of inputs have them, take four times as long.
+        lain = w[..., ::-1] if w.strides[-1] < 0 else w
+        lain = lain.swapaxes(0, 1) if w.strides[0] < w.strides[1] else lain
+        ends = np.maximum.reduce(lain, axis=None), -np.minimum.reduce(lain, axis=None)
+        largest = float(np.maximum(*ends))
+        scale = _scale(largest)
+        b = np.ascontiguousarray(part).reshape(len(w), -1) * np.float32(scale)
+        square = float(np.vecdot(b, b).max()) / b.shape[1]
+        mean = float((np.abs(b) @ np.ones(b.shape[1], b.dtype)).max()) / b.shape[1]
+        spread = Sizes(mean, square).with_one(largest * scale, w[0].size).spread
+        return cls(spread, b.reshape(-1, TAPS * TAPS))
+
+    def more(self, height: int) -> float:
+        """How much more tiles of `height` outputs add up than of filters whose taps have nothing in common.
+
+        Smooth ones come to more. The spread under such tiles is as much larger.
+        """
+        own, made = float(np.vdot(self.taps, self.taps)), self.taps @ _amplified(height)
+        return float(np.vdot(made, made)) / own if own > 0 else 1.0
 
 
 @cache

@@ -41,7 +41,7 @@ WIDTH = 4
 POINTS = {2: (0.0, 1.0, -1.0), 4: (0.0, 0.75, -0.75, sqrt(2), -sqrt(2))}
 
 FAST = 128
-"""Channels up to which tiles of 4 by 4 serve those who ask for speed; with more, errors grow further."""
+"""Channels up to which tiles of 4 by 4 serve; with more, errors grow further."""
 
 MANY = 28
 """Tiles that one product should have; it has those of a strip of rows."""
@@ -102,17 +102,13 @@ class Tiling:
     """What a correlation's shape settles: the tiles, and the blocks they are cut into."""
 
     c: Correlation
+    height: int
+    """Outputs of a tile along a column."""
 
     @cached_property
     def depth(self) -> Axis:
         """The axis before rows and columns; one input and one tap where there is none."""
         return self.c.axes[0] if len(self.c.axes) == 3 else Axis(1, 1, 1, 1, 0, 0, 1)
-
-    @cached_property
-    def height(self) -> int:
-        """Outputs of a tile along a column."""
-        fast = self.c.wanted != "auto" and self.c.channels * self.depth.kernel <= FAST
-        return 4 if fast else 2
 
     @cached_property
     def filters(self) -> int:
@@ -176,22 +172,28 @@ class Tiling:
 
 
 @lru_cache(maxsize=256)
-def tiling(c: Correlation) -> Tiling:
-    """The tiles and blocks of a correlation's shape."""
-    return Tiling(c)
+def tilings(c: Correlation) -> tuple[Tiling, ...]:
+    """The tiles and blocks that a correlation may have, the fastest first.
+
+    Which of them a sample has under `auto` depends on its numbers (`promise`).
+    """
+    lower, higher = Tiling(c, 2), Tiling(c, 4)
+    if c.channels * lower.depth.kernel > FAST:
+        return (lower,)
+    return (higher, lower) if c.wanted == "auto" else (higher,)
 
 
 def filter_bytes(c: Correlation) -> int:
-    """The transformed filters."""
-    plan = tiling(c)
-    return plan.filters * plan.depth.kernel * c.channels * c.outputs * c.itemsize
+    """The transformed filters, for all tiles that samples of one call may have."""
+    each = tilings(c)[0].depth.kernel * c.channels * c.outputs * c.itemsize
+    return each * sum(plan.filters for plan in tilings(c))
 
 
 def suits(c: Correlation) -> bool:
     """True for filters 3×3, or 3×3 in depth, at stride 1, if one strip of tiles fits the scratch."""
     plain = c.groups == 1 and c.mode == "zeros" and len(c.axes) in (2, 3)
     plain = plain and all(a.stride == a.dilation == 1 for a in c.axes)
-    return plain and c.kernel[-2:] == (TAPS, TAPS) and bool(tiling(c).blocks)
+    return plain and c.kernel[-2:] == (TAPS, TAPS) and all(plan.blocks for plan in tilings(c))
 
 
 def pays(c: Correlation) -> bool:
@@ -200,7 +202,7 @@ def pays(c: Correlation) -> bool:
     The bounds are about where both ways took the same time over maps of 7 to 224 rows and 16 to 512
     channels; `python -m benchmarks.kernels` compares `auto` with `direct` case by case.
     """
-    depth = tiling(c).depth
+    depth = tilings(c)[0].depth
     rows, columns = c.positions[-2:]
     tiles = depth.out * -(-rows // 2) * -(-columns // WIDTH)
     least = LEAST_CHANNELS if depth.kernel == 1 else LEAST_CHANNELS // 2

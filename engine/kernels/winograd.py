@@ -14,7 +14,8 @@ sum makes hardly an error, and these transforms do (see `promise`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,9 @@ from engine.kernels.evenness import exceeds
 from engine.kernels.nan import settle
 from engine.kernels.patches import within
 from engine.kernels.products import multiply
-from engine.kernels.promise import sample_limits
+from engine.kernels.promise import Choice, sample_choices
 from engine.kernels.strips import Cut, cuts, views
-from engine.kernels.tiling import TAPS, WIDTH, Tiling, filter_matrix, tiling
+from engine.kernels.tiling import TAPS, WIDTH, Tiling, filter_matrix, tilings
 from engine.threads import for_each
 
 Array = NDArray[Any]
@@ -43,23 +44,25 @@ def forward(
 
     `plain` does the same as a plain sum, for samples that `promise` says it adds far more exactly.
     """
-    limits = [np.inf] * len(x)
+    choices = [Choice(tilings(c)[0])] * len(x)
     if c.wanted == "auto" and len(x):
-        limits = sample_limits(c, x, w.reshape(c.outputs, c.channels, -1, TAPS * TAPS))
-        summed = [n for n, limit in enumerate(limits) if not limit]
+        choices = sample_choices(c, x, w.reshape(c.outputs, c.channels, -1, TAPS * TAPS))
+        summed = [n for n, choice in enumerate(choices) if choice.plan is None]
         if summed:
             rows = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
         for n in summed:
             plain(c, x[n : n + 1], rows, bias, y[n : n + 1])
-    if any(limits):
-        _forward(c, x, w, bias, y, limits)
+    for plan in tilings(c):
+        limits = {n: choice.limit for n, choice in enumerate(choices) if choice.plan == plan}
+        if limits:
+            _forward(plan, x, w, bias, y, limits)
 
 
 def _forward(
-    c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, limits: Sequence[float]
+    plan: Tiling, x: Array, w: Array, bias: Array | None, y: Array, limits: Mapping[int, float]
 ) -> None:
-    """`forward` for samples whose limit, the largest number that tiles may have, is not 0."""
-    plan = tiling(c)
+    """`forward` for some samples, each with the largest number that tiles may have."""
+    c = plan.c
     filters = _transformed(plan, w.reshape(c.outputs, c.channels, -1, TAPS * TAPS))
     flat = len(c.axes) == 2
     volumes = (x[:, 0, :, None], y[:, 0, :, None]) if flat else (x[:, 0], y[:, 0])
@@ -85,8 +88,7 @@ def _forward(
         if made is not target:
             target[...] = made
 
-    blocks = ((n, cut) for n, limit in enumerate(limits) if limit for cut in cuts(plan))
-    for_each(block, blocks, c.flops * x.shape[0])
+    for_each(block, product(limits, cuts(plan)), c.flops * len(limits))
 
 
 def _transformed(plan: Tiling, w: Array) -> Array:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.kernels.evenness import Sizes, digits, exceeds, filters_spread, sizes, step
+from engine.kernels.evenness import Filters, Sizes, digits, exceeds, sizes, step
+
+
+def filters_spread(w: np.ndarray, height: int) -> float:
+    found = Filters.of(w)
+    return found.spread * found.more(height)
 
 
 def numbers(*shape: int) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine.kernels.promise import sample_choices
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
@@ -167,6 +168,42 @@ def test_outputs(channels: int, outputs: int, size: int, x: str, w: str) -> None
     }
     own, plain = errors("forward", "y", tensors)
     assert own <= MARGIN * plain
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "channels", "height"),
+    [
+        ("normal", "normal", 64, 4),
+        ("normal", "normal", 128, 4),
+        ("normal", "normal", 160, 2),
+        ("normal", "around ten", 64, 2),
+        ("normal", "smooth", 64, 2),
+        ("rectified", "normal", 64, 2),
+        ("third", "corner", 64, None),
+        ("few", "normal", 64, None),
+        ("whole", "whole", 64, None),
+    ],
+)
+def test_numbers_have_the_fastest_tiles_that_are_exact(
+    x: str, w: str, channels: int, height: int | None
+) -> None:
+    shapes = {"x": (2, channels, 14, 14), "weight": (32, channels, 3, 3)}
+    c = engine.plan("conv", {"padding": 1}, shapes).plan.geometry.correlation
+    samples = drawn(x, 1, 2, 1, channels, 14, 14)
+    filters = drawn(w, 2, 32, channels, 3, 3).reshape(32, channels, 1, 9)
+    choices = sample_choices(c, samples, filters)
+    assert [choice.plan and choice.plan.height for choice in choices] == [height] * 2
+
+
+@pytest.mark.parametrize("x", ["normal", "rectified", "around ten"])
+def test_a_sample_has_its_bits_beside_others_with_other_tiles(x: str) -> None:
+    w = drawn("normal", 2, 64, 64, 3, 3)
+    one = drawn(x, 1, 1, 64, 14, 14)
+    others = [drawn(kind, 3, 1, 64, 14, 14) for kind in ("normal", "rectified", "few")]
+    alone = engine.forward("conv", {"padding": 1}, x=one, weight=w)["y"]
+    joined = np.concatenate((others[0], one, *others[1:]))
+    among = engine.forward("conv", {"padding": 1}, x=joined, weight=w)["y"][1:2]
+    assert alone.tobytes() == among.tobytes()
 
 
 @pytest.mark.parametrize(("dy", "w"), [("half", "around ten"), ("outlier 1e4", "corner")])

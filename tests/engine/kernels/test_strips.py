@@ -9,7 +9,7 @@ import pytest
 
 import engine
 from engine.kernels import direct, strips
-from engine.kernels.tiling import Tiling, tiling
+from engine.kernels.tiling import Tiling, tilings
 from engine.threads import PART_BYTES
 
 LAYERS = [
@@ -28,7 +28,7 @@ def plan_of(channels: tuple[int, int], size: tuple[int, ...]) -> Tiling:
     shapes = {"x": (1, channels[0], *size), "weight": (channels[1], channels[0], *(3,) * len(size))}
     planned = engine.plan("conv", {"padding": 1, "algorithm": "winograd"}, shapes)
     assert planned.report()["algorithm"] == "winograd"
-    return tiling(planned.plan.geometry.correlation)
+    return tilings(planned.plan.geometry.correlation)[0]
 
 
 @pytest.mark.parametrize(("channels", "size"), LAYERS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.kernels.tiling import TAPS, WIDTH, tiling, transforms
+from engine.kernels.tiling import TAPS, WIDTH, tilings, transforms
 
 
 @pytest.mark.parametrize("m", [2, 4])
@@ -26,7 +26,7 @@ def test_blocks_cover_every_output_once(shape: tuple[int, ...]) -> None:
         {"padding": 1, "algorithm": "winograd"},
         {"x": (1, channels, *size), "weight": (outputs, channels, *(TAPS,) * len(size))},
     )
-    found = tiling(plan.plan.geometry.correlation)
+    found = tilings(plan.plan.geometry.correlation)[0]
     assert len(found.blocks) > 1
     steps = (1, found.down * found.height, found.across * WIDTH)
     seen = np.zeros([1, *size][-3:], int)
