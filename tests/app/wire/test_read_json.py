@@ -472,6 +472,13 @@ def test_how_deep_lists_may_be_does_not_depend_on_who_reads_them(
         assert deep == (levels + within > MOST_LEVELS)
 
 
+@pytest.mark.parametrize("end", ["", "\\"])
+def test_a_string_without_an_end_is_looked_through_once(end: str) -> None:
+    # Not from each of its quotes anew, as where it is no string and its brackets are lists.
+    body = '["' + "[" * (MOST_LEVELS + 1) + '\\"' * (1 << 14) + end
+    assert refusal(parse, body).msg.startswith("this is not JSON: Unterminated string")
+
+
 @pytest.mark.parametrize("depth", [200, 990, 100_000])
 def test_deep_maps(depth: int) -> None:
     assert refusal(parse, '{"config": ' + '{"a": ' * depth + "1" + "}" * depth + "}").msg
