@@ -10,7 +10,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -62,10 +62,13 @@ def set_threads(n: int) -> None:
     if n < 1:
         raise ValueError(f"the number of threads is at least 1, not {n}")
     with _lock:
-        if n != _threads and _pool is not None:
-            _pool.shutdown(wait=True)
+        given_up = _pool if n != _threads else None
+        if given_up is not None:
             _pool = None
         _threads = n
+    if given_up is not None:
+        # Computations that have begun on these threads end there.
+        given_up.shutdown(wait=True)
 
 
 def get_threads() -> int:
@@ -168,7 +171,7 @@ def for_each(function: Callable[..., None], blocks: Iterable[tuple[Any, ...]], f
                 check_stop()
                 function(*block)
 
-    helpers = [_executor().submit(work) for _ in range(min(_threads, len(blocks)) - 1)]
+    helpers = _submit(work, len(blocks) - 1)
     try:
         work()
     finally:
@@ -186,12 +189,14 @@ def _next(queue: Iterator[tuple[Any, ...]]) -> tuple[Any, ...] | None:
     return next(queue, None)
 
 
-def _executor() -> ThreadPoolExecutor:
+def _submit(work: Callable[[], None], most: int) -> list[Future[None]]:
+    """Have `work` done on our other threads, at most so many times."""
     global _pool
+    # Under the lock, so that nobody gives the threads up before they have the work.
     with _lock:
         if _pool is None:
             _pool = ThreadPoolExecutor(_threads, thread_name_prefix="convoke-engine")
-        return _pool
+        return [_pool.submit(work) for _ in range(min(_threads - 1, most))]
 
 
 @cache

@@ -108,6 +108,28 @@ def test_blas_is_held_to_one_thread_and_put_back() -> None:
         setter(before)
 
 
+def test_the_number_of_threads_may_change_while_others_compute() -> None:
+    failures: list[BaseException] = []
+    ended = threading.Event()
+
+    def compute() -> None:
+        try:
+            while not ended.is_set():
+                threads.for_each(lambda _: None, [(0,), (1,), (2,)], MUCH)
+        except BaseException as failure:  # noqa: BLE001
+            failures.append(failure)
+
+    callers = [threading.Thread(target=compute) for _ in range(3)]
+    for caller in callers:
+        caller.start()
+    for number in range(600):
+        threads.set_threads(2 + number % 2)
+    ended.set()
+    for caller in callers:
+        caller.join(10)
+    assert not failures
+
+
 def test_no_fewer_than_one_thread() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         threads.set_threads(0)
