@@ -153,7 +153,8 @@ class Convolution(Operation):
         """Put the plan together from what the operation has resolved."""
         if "bias" in tails:
             require_shape("bias", tails["bias"], (outputs,))
-        axes = correlation.axes
+        geometry = Geometry(correlation, reading.channels_last, reading.order)
+        ordered = geometry.weight_canonical and not config.flip_kernel
         return Plan(
             operation=self.name,
             config=config,
@@ -168,15 +169,15 @@ class Convolution(Operation):
                 ("dweight", tails["weight"]),
                 ("dbias", (outputs,)),
             ),
-            padding=tuple((axis.low, axis.high) for axis in axes),
-            receptive_field=tuple(self.sight(axis) for axis in axes),
+            padding=tuple((axis.low, axis.high) for axis in correlation.axes),
+            receptive_field=tuple(self.sight(axis) for axis in correlation.axes),
             flops=(correlation.flops, 2 * correlation.flops),
             steps=correlation.steps,
-            geometry=Geometry(correlation, reading.channels_last, reading.order),
+            geometry=geometry,
             algorithm=algorithm,
             recomputed=config.fused is not None,
             # Beside the scratch, a block of partial sums or of padding that is no zeros may be copied.
-            scratch_bytes=SCRATCH_BYTES + PART_BYTES + rearranged_bytes(correlation),
+            scratch_bytes=SCRATCH_BYTES + PART_BYTES + rearranged_bytes(correlation, ordered),
         )
 
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
@@ -230,8 +231,7 @@ class Convolution(Operation):
             order = (*range(leading), *(leading + axis for axis in geometry.weight_order))
             view = weight.transpose(order)
         if plan.config.flip_kernel:
-            dims = view.ndim - leading - 2
-            view = view[(slice(None),) * (leading + 2) + (slice(None, None, -1),) * dims]
+            view = np.flip(view, tuple(range(leading + 2, view.ndim)))
         return view
 
     def _weights(self, plan: Plan, weight: Array) -> Array:

@@ -95,23 +95,25 @@ def settles_input(c: Correlation) -> bool:
     return all(p.correlation is None or settles(p.correlation) for p in c.phases)
 
 
-def rearranged_bytes(c: Correlation) -> int:
+def rearranged_bytes(c: Correlation, ordered: bool) -> int:
     """What a call holds of the weights in another form: turned for the adjoint, or transformed.
 
+    They are copied before if they do not come `ordered`, and once more where results lie channels last.
     Sums have several shares of the weight's gradient as well; where samples are to share products, a few
     are compared.
     """
     weights = c.groups * c.outputs * c.channels * c.taps * c.itemsize
+    held = weights * (1 + (not ordered) + c.channels_last)
     adjoint = adjoint_algorithm(c) == "winograd"
     if pixels.suits(c):
-        return weights * (1 + pixels.SHARES)
+        return held + weights * pixels.SHARES
     summed = weights * (1 + SHARES) if flat.suits(c) or shifts.suits(c) else 0
     if not adjoint and algorithm(c) != "winograd":
         both = [c, *(p.correlation for p in c.phases or () if p.correlation is not None)]
         probes = (joined.probe_bytes(each) for each in both if _kernel(each) == "joined")
-        return weights + summed + max(probes, default=0)
+        return held + summed + max(probes, default=0)
     shares = filtering.share_bytes(c) if _by_tiles(c) else 0
-    return weights + summed + tiling.filter_bytes(c) + shares
+    return held + summed + tiling.filter_bytes(c) + shares
 
 
 def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Iterator
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -131,3 +132,27 @@ def test_many_requests_share_the_workspace_of_one(
         tracemalloc.stop()
         engine.set_threads(before)
     assert peak <= planned.report()["bytes"]["workspace"]
+
+
+@pytest.mark.parametrize("action", ["forward", "backward"])
+def test_copies_of_a_weight_in_another_order_are_in_the_workspace(action: str) -> None:
+    given = {"x": (1, 9, 6, 256), "weight": (3, 3, 256, 256), "dy": (1, 7, 4, 256)}
+    if action == "forward":
+        del given["dy"]
+    rng = np.random.default_rng(0)
+    tensors = {name: rng.standard_normal(shape) for name, shape in given.items()}
+    specs = {name: engine.TensorSpec(a.shape, "float64") for name, a in tensors.items()}
+    call, samples = engine.prepare("conv", action, {"layout": "NHWC"}, specs)
+    peaks: list[int] = []
+
+    def compute() -> None:
+        # A new thread has no scratch yet.
+        peaks.append(peak_beside_outputs(lambda: engine.run(call, tensors)))
+
+    before = get_threads()
+    engine.set_threads(1)
+    thread = Thread(target=compute)
+    thread.start()
+    thread.join()
+    engine.set_threads(before)
+    assert 0 < peaks[0] <= call.cost(samples).workspace_bytes
