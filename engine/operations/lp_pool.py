@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels.plane_sums import spread, tile_sum
-from engine.kernels.pooling import for_each_plane, slices
+from engine.kernels.pooling import Blocks, Pooling, slices, winner_blocks
 from engine.layouts import channels_first
 from engine.options import Number, option
 from engine.plans import Plan
 from engine.pool import Pool, WindowConfig
+from engine.threads import for_each
 
 Array = NDArray[Any]
 
@@ -44,12 +45,14 @@ class LpPool(Pool):
         pooling, last = plan.geometry.pooling, plan.geometry.channels_last
         x, y = channels_first(given["x"], last), channels_first(out["y"], last)
 
+        cut, blocked = _blocks(pooling, x)
+
         def planes(n: slice, c: slice) -> None:
-            for tile in pooling.tiles():
+            for tile in cut:
                 powers = tile_sum(pooling, x[n, c], tile, lambda v: _power(v, plan.config.p))
                 y[(n, c, *slices(tile))] = _root(powers, plan.config.p)
 
-        for_each_plane(pooling, x.shape[0], planes)
+        for_each(planes, blocked, x.shape[0] * pooling.visits)
 
     def backward(
         self,
@@ -65,9 +68,10 @@ class LpPool(Pool):
         pooling, last = plan.geometry.pooling, plan.geometry.channels_last
         x, dy, dx = (channels_first(a, last) for a in (given["x"], given["dy"], out["dx"]))
         p = plan.config.p
+        cut, blocked = _blocks(pooling, x)
 
         def planes(n: slice, c: slice) -> None:
-            for tile in pooling.tiles():
+            for tile in cut:
                 powers = tile_sum(pooling, x[n, c], tile, lambda v: _power(v, p))
                 y = _root(powers, p)
                 g = np.where(y == 0, 0, dy[(n, c, *slices(tile))] * _contiguous_power(y, 1 - p))
@@ -75,7 +79,14 @@ class LpPool(Pool):
             for sample, target in zip(x[n, c], dx[n, c], strict=True):
                 target *= _slope(sample, p)
 
-        for_each_plane(pooling, x.shape[0], planes)
+        for_each(planes, blocked, x.shape[0] * pooling.visits)
+
+
+def _blocks(p: Pooling, x: Array) -> Blocks:
+    # Padding may be more than the inputs, and is laid out with them where windows overlap.
+    if p.overlapping:
+        return winner_blocks(p, x.shape[0], x.itemsize)
+    return list(p.tiles()), list(p.planes(x.shape[0]))
 
 
 def _contiguous_power(a: Array, exponent: float) -> Array:

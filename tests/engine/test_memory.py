@@ -135,14 +135,33 @@ def test_many_requests_share_the_workspace_of_one(
 
 
 @pytest.mark.parametrize("action", ["forward", "backward"])
-def test_copies_of_a_weight_in_another_order_are_in_the_workspace(action: str) -> None:
-    given = {"x": (1, 9, 6, 256), "weight": (3, 3, 256, 256), "dy": (1, 7, 4, 256)}
-    if action == "forward":
-        del given["dy"]
+@pytest.mark.parametrize(
+    ("operation", "config", "given"),
+    [
+        (
+            "conv",
+            {"layout": "NHWC"},
+            {"x": (1, 9, 6, 256), "weight": (3, 3, 256, 256), "dy": (1, 7, 4, 256)},
+        ),
+        (
+            "lp_pool",
+            {"kernel": [2, 7, 5], "stride": [2, 1, 1], "padding": "same"},
+            {"x": (20, 16, 9, 15, 3), "dy": (20, 16, 5, 15, 3)},
+        ),
+    ],
+    ids=["copies of a weight in another order", "more padding than inputs"],
+)
+def test_the_workspace_holds(
+    operation: str, config: dict[str, Any], given: dict[str, tuple[int, ...]], action: str
+) -> None:
     rng = np.random.default_rng(0)
-    tensors = {name: rng.standard_normal(shape) for name, shape in given.items()}
+    tensors = {
+        name: rng.standard_normal(shape)
+        for name, shape in given.items()
+        if name != "dy" or action == "backward"
+    }
     specs = {name: engine.TensorSpec(a.shape, "float64") for name, a in tensors.items()}
-    call, samples = engine.prepare("conv", action, {"layout": "NHWC"}, specs)
+    call, samples = engine.prepare(operation, action, config, specs)
     peaks: list[int] = []
 
     def compute() -> None:
