@@ -49,6 +49,8 @@ class Wire:
         """Send bytes as they are; waits while the other side does not take them."""
         self._writer.write(data)
         await self._writer.drain()
+        # While the other side takes all, that lets nobody else run, not even who reads its answer.
+        await asyncio.sleep(0)
 
     async def reply(self) -> Reply:
         """Receive the next answer.
