@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-from typing import Any
 
-from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
 
 LAST_READ_S = 0.05
 """How long it is waited, before a time counts as over, for what has come and was not read."""
@@ -17,15 +13,7 @@ LAST_READ_S = 0.05
 class KeepAlive(HttpToolsProtocol):
     """The part of a connection that waits for its next request."""
 
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        self._idle_since = -math.inf  # when a request was answered that found a timer and left it
+    _idle_since = -math.inf  # when a request was answered that found a timer and left it
 
     def await_next(self) -> None:
         """The connection is idle from here on, as it is after an answer of the application."""

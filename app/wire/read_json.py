@@ -16,6 +16,7 @@ import numpy as np
 
 from app.errors import LimitExceeded, MalformedBody
 from app.wire.elements import Array, from_bytes, read_dtype, read_fields, read_shape
+from app.wire.lift import Body
 from app.wire.limits import DecodeLimits
 from app.wire.nested import to_array
 from app.wire.plain import kind, too_deep, too_many_values
@@ -27,10 +28,8 @@ MOST_LEVELS: Final = 500
 """Of maps and lists within each other, tensor data included. The parser takes nearly 1000, and fewer the
 deeper in a program it is called, so that the answer would depend on who reads the body."""
 
-_Body = bytes | bytearray | memoryview
 
-
-def load(body: _Body, limits: DecodeLimits) -> object:
+def load(body: Body, limits: DecodeLimits) -> object:
     """Parse a body into plain values.
 
     Raises:

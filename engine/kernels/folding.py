@@ -29,7 +29,7 @@ from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
 from engine.kernels.patches import within
-from engine.kernels.products import LINE, products
+from engine.kernels.products import LINE, products, run
 from engine.kernels.slabs import Row, row
 from engine.threads import PART_BYTES, check_stop, for_each
 
@@ -176,8 +176,7 @@ class _Views:
         for rows in self.rows:
             check_stop()
             np.copyto(rows.outputs, dy[:, rows.span])
-            for left, right, out in made[rows.count]:
-                np.matmul(left, right, out=out)
+            run(made[rows.count])
             for part in (rows.after, *(rows.unused if clean else ())):
                 part.fill(0)
             for target, own in rows.sums:

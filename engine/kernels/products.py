@@ -9,7 +9,7 @@ its own three sizes alone, and so do the bits of its results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -72,8 +72,13 @@ def multiply(weights: Array, columns: Array, out: Array, packed: bool = False) -
 
     `packed` leaves it to BLAS to copy operands.
     """
-    for left, right, target in products(weights, columns, out, packed):
-        np.matmul(left, right, out=target)
+    run(products(weights, columns, out, packed))
+
+
+def run(found: Iterable[Product]) -> None:
+    """Make products, one after another."""
+    for left, right, out in found:
+        np.matmul(left, right, out=out)
 
 
 def products(weights: Array, columns: Array, out: Array, packed: bool = False) -> Iterator[Product]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from engine.kernels import direct
 from engine.kernels.kept import kept
-from engine.kernels.products import Product, products
+from engine.kernels.lines import Lines
+from engine.kernels.products import Product, products, run
 from engine.kernels.spacing import READ, WRITTEN, spaced
 from engine.kernels.tiling import TAPS, WIDTH, Block, Tiling, bands, bands_by_point
 
@@ -78,9 +79,7 @@ class Views:
     """Views of the scratch for blocks of one shape.
 
     Attributes:
-        lines: the inputs with their padding, channels last.
-        inner: the map's inputs in it, (C, D, H, W); they may fill it.
-        together: as many numbers in the order of x.
+        lines: the inputs (C, D, H, W) with their padding.
         into: the products that transform inputs.
         moved: the transformed inputs (s, n, 6, depths, 1, T, K·C), which filters multiply.
         multiplied: what they make, as (s, n, 6, depths, parts, T, O/parts).
@@ -91,9 +90,7 @@ class Views:
     """
 
     shape: Shape
-    lines: Array
-    inner: Array
-    together: Array
+    lines: Lines
     into: tuple[Product, ...]
     moved: Array
     multiplied: Array
@@ -102,24 +99,12 @@ class Views:
     made: Array
     last: tuple[Product, ...]
 
-    def load(self, inputs: Array) -> None:
-        """Lay the inputs (C, D, H, W) of a block out."""
-        if self.inner.size < self.lines.size:
-            self.lines.fill(0)
-        if inputs.strides[0] != inputs.itemsize:
-            np.copyto(self.together, inputs)
-            inputs = self.together
-        np.copyto(self.inner, inputs)
-
     def multiply(self, filters: Array, y: Array | None) -> Array:
         """The results (O, D, rows, P), written to y if it is given, else to the scratch."""
-        for left, right, out in self.into:
-            np.matmul(left, right, out=out)
+        run(self.into)
         np.matmul(self.moved, filters, out=self.multiplied)
-        for left, right, out in self.back:
-            np.matmul(left, right, out=out)
-        for left, right, out in self.last if y is None else _last(self.shape.plan, self.sums, y):
-            np.matmul(left, right, out=out)
+        run(self.back)
+        run(self.last if y is None else _last(self.shape.plan, self.sums, y))
         return self.made if y is None else y
 
 
@@ -150,9 +135,7 @@ def views(shape: Shape) -> Views:
     ending = sums.reshape(strips * len(back), columns, -1, depths, c.outputs)
     return Views(
         shape,
-        lines,
-        inner,
-        spaced(inner.shape, dtype, READ, partial(direct.part, 0)),
+        Lines(lines, inner, spaced(inner.shape, dtype, READ, partial(direct.part, 0)), 0),
         ((into, under, found), *products(down[None], rows.swapaxes(0, 1), moved)),
         _deep_rows(plan, moved.reshape(strips, heights, tiles, widths, -1), depths),
         parts,

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from engine.geometry import even, ranges
 from engine.kernels.evenness import exceeds
 from engine.kernels.kept import kept
+from engine.kernels.lines import Lines
 from engine.kernels.pieces import SIDES, Shape, Spans
-from engine.kernels.products import Product
+from engine.kernels.products import Product, run
 from engine.kernels.spacing import READ, spaced
 from engine.kernels.tiling import TAPS, transforms
 from engine.threads import Arena
@@ -46,31 +47,21 @@ class Transform:
     """Views for one operand of a piece, of K channels.
 
     Attributes:
-        lines: the numbers under the tiles with their padding, channels last: (n, h, w, K).
-        inner: the map's numbers in it, (n, K, h, w); they may fill it.
-        together: as many numbers in the order of the map.
+        lines: the numbers (n, K, h, w) under the tiles with their padding.
         steps: the products that transform along columns and along rows.
         found: the transformed tiles, (4, T, 6, K).
     """
 
-    lines: Array
-    inner: Array
-    together: Array
+    lines: Lines
     steps: tuple[Product, Product]
     found: Array
 
     def load(self, numbers: Array, limit: float) -> bool:
         """Transform numbers (n, K, h, w) of a map, if none is above the limit; true if so."""
-        if self.inner.size < self.lines.size:
-            self.lines.fill(0)
-        if numbers.strides[1] != numbers.itemsize:
-            np.copyto(self.together, numbers)
-            numbers = self.together
-        np.copyto(self.inner, numbers)
-        if exceeds(self.lines, limit):
+        self.lines.load(numbers)
+        if exceeds(self.lines.padded, limit):
             return False
-        for left, right, out in self.steps:
-            np.matmul(left, right, out=out)
+        run(self.steps)
         return True
 
 
@@ -105,7 +96,7 @@ class Views:
 
     def summed(self) -> Array:
         """The filters (O, C, 3, 3) that the total makes."""
-        np.matmul(self.back[0], self.back[1], out=self.back[2])
+        run((self.back,))
         return self.filters
 
 
@@ -170,4 +161,4 @@ def _transform(
     out = out.transpose(1, 2, 0, 3, 4, 5)
     arena.used = mark
     steps = (matrices[0], strips, down), (matrices[1], tiles, out)
-    return Transform(lines, inner, together, steps, found)
+    return Transform(Lines(lines, inner, together, 1), steps, found)

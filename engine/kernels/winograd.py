@@ -70,15 +70,15 @@ def _forward(
     def block(n: int, cut: Cut) -> None:
         target = volumes[1][n][cut.target]
         v = views(cut.shape)
-        v.load(volumes[0][n][cut.source])
-        made, plainly = target, exceeds(v.lines, limits[n])
+        v.lines.load(volumes[0][n][cut.source])
+        made, plainly = target, exceeds(v.lines.padded, limits[n])
         if not plainly:
             made = v.multiply(filters, target if target.strides[0] == target.itemsize else None)
             plainly = not np.isfinite(np.add.reduce(made, axis=None))
         if plainly:
             spans = tuple((span.start, span.stop) for span in cut.target[-len(c.axes) :])
             plain = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
-            whole = y[n : n + 1][within(slice(*span) for span in spans)]
+            whole = y[n : n + 1][within(cut.target[-len(c.axes) :])]
             direct.forward_block(c, x[n : n + 1], plain, None, whole, spans)
             made = target
         if bias is not None:

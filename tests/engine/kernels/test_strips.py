@@ -38,6 +38,7 @@ def test_views_lie_in_the_scratch(channels: tuple[int, int], size: tuple[int, ..
         v = strips.views(cut.shape)
         arrays = [getattr(v, f.name) for f in fields(v) if f.name not in ("shape", "into")]
         made = [a for a in arrays if isinstance(a, np.ndarray)]
+        made += [v.lines.padded, v.lines.inner, v.lines.together]
         made += [out for _, _, out in (*v.into, *v.back, *v.last)]
         assert len(made) > 10
         for array in made:

@@ -15,7 +15,8 @@ from tests.engine.kernels.test_pieces import LAYERS, layer
 
 
 def arrays(v: Views) -> list[np.ndarray]:
-    both = [getattr(part, f.name) for part in (v.inputs, v.upstream) for f in fields(part)]
+    operands = (v.inputs, v.upstream, v.inputs.lines, v.upstream.lines)
+    both = [getattr(part, f.name) for part in operands for f in fields(part)]
     made = [a for a in (*both, v.total, v.made, v.filters) if isinstance(a, np.ndarray)]
     return [*made, *(out for part in (v.inputs, v.upstream) for _, _, out in part.steps), v.back[2]]
 
