@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from app.workers.offload import OFFLOAD_BYTES, copying
+from app.workers.offload import OFFLOAD_BYTES, YIELD_BYTES, copying
 from app.workers.turns import NICE
 
 
@@ -20,6 +20,18 @@ def test_small_copies_are_made_at_once_and_large_ones_beside_the_loop() -> None:
         assert await copying(OFFLOAD_BYTES, threading.get_ident) != here
 
     asyncio.run(run())
+
+
+def test_others_have_their_turn_between_copies_in_the_loop() -> None:
+    async def run(nbytes: int) -> list[str]:
+        order: list[str] = []
+        asyncio.get_running_loop().call_soon(order.append, "another")
+        for name in ("first", "second"):
+            await copying(nbytes, lambda name=name: order.append(name))  # type: ignore[misc]
+        return list(order)
+
+    assert asyncio.run(run(YIELD_BYTES)) == ["first", "another", "second"]
+    assert asyncio.run(run(YIELD_BYTES - 1)) == ["first", "second"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there do threads have a niceness")
