@@ -6,7 +6,7 @@ import sys
 
 from app.scribe.letters import answer
 from app.workers.arena import Mapping
-from app.workers.process_main import attend
+from app.workers.attendant import attend
 
 
 def main(control: str, arena: str) -> None:

@@ -9,8 +9,8 @@ import threading
 
 from app.scribe.letters import answer
 from app.workers.arena import ALIGNMENT, Mapping
+from app.workers.attendant import attend
 from app.workers.channel import Message
-from app.workers.process_main import attend
 from tests.app import gates
 
 DIE, FAIL, FOR_EVER, AT_GATE = b'"die"', b'"fail"', b'"for ever"', b'{"at gate":0}'

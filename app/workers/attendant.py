@@ -1,0 +1,51 @@
+"""What every process that the server starts does beside its work: the other side of `Child`."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+
+from app.workers import protocol
+from app.workers.channel import Message, messages, pack
+from app.workers.memory import keep_freed_memory
+
+_PR_SET_PDEATHSIG = 1
+
+
+def attend(control_fd: int, answer: Callable[[Message], Message]) -> None:
+    """Answer the server's messages until it is gone.
+
+    The process ends when the server closes its end of the control socket, and so also when the
+    server is killed, even in the middle of an answer.
+    """
+    # Ctrl-C and a service manager's SIGTERM reach the whole group; the server drains, then ends us.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    control = socket.socket(fileno=control_fd)
+    _end_with_server(control)
+    keep_freed_memory()
+    control.sendall(pack(protocol.ready()))
+    for message in messages(control):
+        control.sendall(pack(answer(message)))
+
+
+def _end_with_server(control: socket.socket) -> None:
+    """End this process when the other side of the control socket is closed."""
+    if sys.platform == "linux":
+        # A process that is stopped, or inside a call that holds the interpreter's lock, runs no
+        # thread that could watch; the kernel does.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(control, select.POLLHUP)
+        poll.poll()
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True, name="lifeline").start()

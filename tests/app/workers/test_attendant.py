@@ -1,0 +1,88 @@
+"""A process that answers the server, and ends with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from app.workers.channel import Message, messages, pack
+
+PROGRAM = """
+import sys, threading
+from app.workers.attendant import attend
+
+def answer(message):
+    if message == {"for": "ever"}:
+        threading.Event().wait()
+    return {"to": message}
+
+attend(int(sys.argv[1]), answer)
+"""
+
+
+class Attendant:
+    """A process at its work, and the server's side of its control socket."""
+
+    def __init__(self, control: socket.socket, process: subprocess.Popen[bytes]) -> None:
+        self.control, self.process = control, process
+        self._messages = messages(control)
+
+    def ask(self, message: Message) -> None:
+        self.control.sendall(pack(message))
+
+    def reply(self) -> Message:
+        return next(self._messages)
+
+
+@contextmanager
+def attending() -> Iterator[Attendant]:
+    ours, theirs = socket.socketpair()
+    ours.settimeout(30)
+    command = [sys.executable, "-c", PROGRAM, str(theirs.fileno())]
+    with ours:
+        with theirs:
+            process = subprocess.Popen(
+                command,
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            )
+        with process:
+            try:
+                yield Attendant(ours, process)
+            finally:
+                process.kill()
+
+
+def test_it_says_that_it_is_ready_and_answers_in_order() -> None:
+    with attending() as it:
+        assert it.reply() == {"ready": it.process.pid}
+        it.ask({"a": 1})
+        it.ask({"b": [2]})
+        assert it.reply() == {"to": {"a": 1}}
+        assert it.reply() == {"to": {"b": [2]}}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_are_left_to_the_server(number: signal.Signals) -> None:
+    with attending() as it:
+        it.reply()
+        it.process.send_signal(number)
+        it.ask({"still": "there"})
+        assert it.reply() == {"to": {"still": "there"}}
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_it_ends_when_the_server_is_gone(busy: bool) -> None:
+    with attending() as it:
+        it.reply()
+        if busy:
+            it.ask({"for": "ever"})
+        it.control.close()
+        assert it.process.wait(timeout=30) == 0
