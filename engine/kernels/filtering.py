@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import accumulate, groupby, product
+from itertools import groupby, product
 from math import prod
 from typing import Any
 
@@ -27,7 +27,7 @@ from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.pieces import Piece, cut, pieces
 from engine.kernels.promise import Limits, request_limits
-from engine.kernels.requests import in_shares
+from engine.kernels.requests import in_shares, samples_of
 from engine.kernels.tile_sums import views
 from engine.threads import PART_BYTES, check_stop, for_each
 
@@ -53,14 +53,13 @@ def backward_weight(
     `plain` does the same as a plain sum: for requests of few tiles, for those whose numbers `promise` says
     it adds far more exactly, and again for parts with a number that is too large, or sums not finite.
     """
-    ends = tuple(accumulate(rows))
-    spans = [(end - count, end) for count, end in zip(rows, ends, strict=True)]
+    samples = samples_of(rows)
     least = 1 if c.wanted == "winograd" else LEAST_TILES
     enough = [n for n, count in enumerate(rows) if prod(cut(c).tiles) * count >= least]
     limits: list[Limits] = [(0, 0)] * len(rows)
     found = [(np.inf, np.inf)] * len(enough)
     if c.wanted == "auto":
-        found = request_limits(c, x, dy, [spans[n] for n in enough])
+        found = request_limits(c, x, dy, [samples[n] for n in enough])
     for n, limit in zip(enough, found, strict=True):
         limits[n] = limit
 
@@ -70,7 +69,7 @@ def backward_weight(
         most = max(1, PART_BYTES // max(1, share_bytes(c))) if by_tiles else len(group)
         for lo, hi in ranges(len(group), most):
             requests = slice(group[lo], group[hi - 1] + 1)
-            own = slice(spans[group[lo]][0], spans[group[hi - 1]][1])
+            own = slice(samples[group[lo]].start, samples[group[hi - 1]].stop)
             given = c, x[own], dy[own], rows[requests], dw[requests]
             if by_tiles:
                 _by_tiles(*given, limits[requests], plain)
@@ -87,22 +86,19 @@ def _by_tiles(
     limits: Sequence[Limits],
     plain: PlainSum,
 ) -> None:
-    plan, start = cut(c), 0
+    plan, samples = cut(c), samples_of(rows)
     parts = [(slice(*o), slice(*k)) for o, k in product(plan.outputs, plan.channels)]
     sums = dw if plan.shares == 1 else np.empty((len(rows), plan.shares, *dw.shape[2:]), dw.dtype)
     jobs: list[tuple[Array, Array, Array, Sequence[Piece], Limits]] = []
-    owned: list[tuple[slice, int]] = []
-    for request, count in enumerate(rows):
-        own, shares = slice(start, start + count), in_shares(pieces(c, count), plan.shares)
-        owned.append((own, len(shares)))
-        start += count
-        for (share, found), (o, k) in product(enumerate(shares), parts):
+    shares = [in_shares(pieces(c, count), plan.shares) for count in rows]
+    for request, own in enumerate(samples):
+        for (share, found), (o, k) in product(enumerate(shares[request]), parts):
             given = x[own, 0, k], dy[own, 0, o], found, limits[request]
             jobs.append((sums[request, share, o, k], *given))
     for_each(_sum, jobs, c.flops * x.shape[0])
-    for request, (own, shared) in enumerate(owned):
+    for request, own in enumerate(samples):
         if sums is not dw:
-            np.add.reduce(sums[request, :shared], axis=0, out=dw[request, 0])
+            np.add.reduce(sums[request, : len(shares[request])], axis=0, out=dw[request, 0])
         for o, k in parts:
             target = dw[request : request + 1, :, o, k]
             if not np.isfinite(np.add.reduce(target, axis=None)):

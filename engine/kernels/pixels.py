@@ -23,6 +23,7 @@ from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
+from engine.kernels.requests import request_shares
 from engine.threads import PART_BYTES, check_stop, for_each
 
 Array = NDArray[Any]
@@ -104,13 +105,7 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
             np.einsum("ijopr,opr->ijr", run.taps, upstream[n, cut.target], out=run.factors)
             sums[request, share] += run.factors
 
-    blocks, start = [], 0
-    for request, count in enumerate(rows):
-        pieces = [(n, cut) for n in range(start, start + count) for cut in cuts(c)]
-        shares = ranges(len(pieces), max(1, -(-len(pieces) // SHARES)))
-        blocks += [(request, share, pieces[lo:hi]) for share, (lo, hi) in enumerate(shares)]
-        start += count
-    for_each(block, blocks, c.flops * x.shape[0])
+    for_each(block, request_shares(rows, cuts(c), SHARES), c.flops * x.shape[0])
     total = np.add.reduce(sums, axis=1)
     dw[...] = np.moveaxis(total, -1, 1).reshape(dw.shape)
 

@@ -29,6 +29,7 @@ from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
 from engine.kernels.products import Product
+from engine.kernels.requests import samples_of
 from engine.kernels.slabs import Copy, copies, row
 from engine.threads import PART_BYTES, check_stop, for_each, get_threads
 
@@ -77,12 +78,8 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
             target[...] = 0
             _add_plainly(c, inputs, upstream, target)
 
-    cuts, start = [], 0
-    for request, count in enumerate(rows):
-        n = slice(start, start + count)
-        cuts += [(request, n, g) for g in direct.slices(c.groups, groups)]
-        start += count
-    for_each(block, cuts, c.flops * x.shape[0])
+    cuts = product(enumerate(samples_of(rows)), direct.slices(c.groups, groups))
+    for_each(block, ((*own, g) for own, g in cuts), c.flops * x.shape[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from engine.kernels.correlation import Correlation
 from engine.kernels.evenness import DIGITS, Filters, Means, Sizes, digits, sizes
-from engine.kernels.tiling import Range, Tiling, tilings
+from engine.kernels.tiling import Tiling, tilings
 from engine.threads import for_each
 
 Array = NDArray[Any]
@@ -88,7 +88,7 @@ def _most_spread(plan: Tiling) -> float:
     return MOST_SPREAD * min(1, MANY / (plan.c.channels * plan.depth.kernel))
 
 
-def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[Range]) -> list[Limits]:
+def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[slice]) -> list[Limits]:
     """The largest |x| and |dy| for each request's samples of x (N, 1, C, H, W) and dy (N, 1, O, *P)."""
     if min(c.positions) < LEAST_SIDE:
         return [(0, 0)] * len(spans)
@@ -98,21 +98,22 @@ def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[Range]) 
     def look(number: int, n: int) -> None:
         found[number][n] = sizes(both[number][n, 0])
 
-    samples = [n for span in spans for n in range(*span)]
+    samples = [n for span in spans for n in range(span.start, span.stop)]
     for_each(look, product((0, 1), samples), LOOKING * (x.size + dy.size))
 
-    def limit(span: Range) -> Limits:
+    def limit(span: slice) -> Limits:
+        numbers = range(span.start, span.stop)
         left, right = (
-            Sizes.each(*(sum(of) / len(of) for of in zip(*map(own.get, range(*span)), strict=True)))
+            Sizes.each(*(sum(of) / len(of) for of in zip(*map(own.get, numbers), strict=True)))
             for own in found
         )
         spread = left.spread * right.spread
-        if not spread < MOST_JOINT_SPREAD or _few_digits(x[slice(*span)], dy[slice(*span)]):
+        if not spread < MOST_JOINT_SPREAD or _few_digits(x[span], dy[span]):
             return 0, 0
-        more, count = (MOST_JOINT_SPREAD / spread) ** 0.5, len(range(*span)) * prod(c.positions)
+        more, count = (MOST_JOINT_SPREAD / spread) ** 0.5, len(numbers) * prod(c.positions)
         return left.largest(left.spread * more, count), right.largest(right.spread * more, count)
 
-    return [limit(span) if span[0] < span[1] else (0, 0) for span in spans]
+    return [limit(span) if span.start < span.stop else (0, 0) for span in spans]
 
 
 def _few_digits(x: Array, dy: Array) -> bool:

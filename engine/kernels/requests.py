@@ -7,6 +7,7 @@ from its own first sample, so its sum has one order whoever else is in the batch
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,11 @@ SHARES = 4
 
 RequestBlock = tuple[slice, slice, int]
 """Requests, their samples in this block, and how many samples each of them has in it."""
+
+
+def samples_of(rows: Sequence[int]) -> list[slice]:
+    """The samples of each request."""
+    return [slice(end - count, end) for count, end in zip(rows, accumulate(rows), strict=True)]
 
 
 def request_blocks(rows: Sequence[int], samples: int) -> Iterator[list[RequestBlock]]:
@@ -53,6 +59,19 @@ def in_shares(pieces: Sequence[Piece], shares: int) -> list[Sequence[Piece]]:
     """Cut a request's pieces, in their order, into at most `shares` parts about alike."""
     each = max(1, -(-len(pieces) // shares))
     return [pieces[lo:hi] for lo, hi in ranges(len(pieces), each)]
+
+
+def request_shares(
+    rows: Sequence[int], cuts: Sequence[Piece], shares: int
+) -> Iterator[tuple[int, int, Sequence[tuple[int, Piece]]]]:
+    """Every share of every request: the request, the share's number, and its pieces (sample, cut).
+
+    All samples are cut alike, and a request's pieces go sample by sample.
+    """
+    for request, own in enumerate(samples_of(rows)):
+        pieces = list(product(range(own.start, own.stop), cuts))
+        for share, part in enumerate(in_shares(pieces, shares)):
+            yield request, share, part
 
 
 def sum_samples(values: Array, each: int) -> Array:

@@ -30,7 +30,7 @@ from engine.kernels.gathering import Gathering, gathering, recipe
 from engine.kernels.kept import kept
 from engine.kernels.patches import gather
 from engine.kernels.products import Product, spans
-from engine.kernels.requests import in_shares
+from engine.kernels.requests import request_shares, samples_of
 from engine.kernels.shifting import Cut, Shifts, cuts, depth, length, most, plan
 from engine.kernels.slabs import Taps
 from engine.threads import PART_BYTES, check_stop, for_each
@@ -59,12 +59,11 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     found = plan(c)
     assert found is not None
     held = c.groups * c.outputs * c.channels * c.taps * found.parts * c.itemsize
-    start = 0
+    samples = samples_of(rows)
     # Sums of many requests at once would be more than a plan counts.
     for lo, hi in ranges(len(rows), max(1, PART_BYTES // held)):
-        own = slice(start, start + sum(rows[lo:hi]))
+        own = slice(samples[lo].start, samples[hi - 1].stop)
         _requests(c, found, x[own], dy[own], rows[lo:hi], dw[lo:hi])
-        start = own.stop
 
 
 def _requests(
@@ -75,19 +74,15 @@ def _requests(
     shape = (c.groups, kernel[0], depth(c), c.outputs)
     sums = np.zeros((len(rows), found.parts, *shape), dw.dtype)
 
-    def block(request: int, share: int, g: slice, pieces: Sequence[tuple[int, Cut]]) -> None:
+    def block(request: int, share: int, pieces: Sequence[tuple[int, Cut]], g: slice) -> None:
         own = sums[request, share, g]
         for n, cut in pieces:
             check_stop()
             _add(c, found, x[n, g], dy[n, g], cut, own)
 
-    blocks, start = [], 0
-    for request, count in enumerate(rows):
-        pieces = list(product(range(start, start + count), cuts(c)))
-        for share, own in enumerate(in_shares(pieces, found.parts)):
-            blocks += [(request, share, g, own) for g in direct.slices(c.groups, found.groups)]
-        start += count
-    for_each(block, blocks, c.flops * x.shape[0])
+    shares = request_shares(rows, cuts(c), found.parts)
+    blocks = product(shares, direct.slices(c.groups, found.groups))
+    for_each(block, ((*share, g) for share, g in blocks), c.flops * x.shape[0])
     total = sums[:, 0] if found.parts == 1 else np.add.reduce(sums, axis=1)
     split = total.reshape(len(rows), c.groups, kernel[0], c.channels, *kernel[1:], c.outputs)
     dw[...] = np.moveaxis(split, (-1, 2), (2, 4))

@@ -6,7 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.kernels.requests import in_shares, request_blocks, sum_by_request, sum_samples
+from engine.kernels.requests import (
+    in_shares,
+    request_blocks,
+    request_shares,
+    samples_of,
+    sum_by_request,
+    sum_samples,
+)
 
 ROWS = st.lists(st.integers(0, 9), min_size=1, max_size=12)
 
@@ -65,6 +72,29 @@ def test_shares_are_the_pieces_in_their_order(pieces: list[int], shares: int) ->
     assert [piece for share in cut for piece in share] == pieces
     assert len(cut) <= shares
     assert max(map(len, cut), default=0) <= -(-len(pieces) // shares)
+
+
+@given(ROWS)
+def test_the_samples_of_a_request_follow_those_before_it(rows: list[int]) -> None:
+    owner = np.repeat(np.arange(len(rows)), rows)
+    assert [list(owner[own]) for own in samples_of(rows)] == [[n] * c for n, c in enumerate(rows)]
+
+
+@given(ROWS, st.integers(1, 3), st.integers(1, 6))
+def test_the_shares_of_a_request_are_its_own_and_alike_alone_and_in_a_batch(
+    rows: list[int], cuts: int, shares: int
+) -> None:
+    found = list(request_shares(rows, range(cuts), shares))
+    for request, own in enumerate(samples_of(rows)):
+        parts = [(share, part) for n, share, part in found if n == request]
+        assert [share for share, _ in parts] == list(range(len(parts)))
+        assert len(parts) <= shares
+        pieces = [piece for _, part in parts for piece in part]
+        assert pieces == [(n, cut) for n in range(own.start, own.stop) for cut in range(cuts)]
+        alone = list(request_shares([rows[request]], range(cuts), shares))
+        moved = [[(own.start + n, cut) for n, cut in part] for _, _, part in alone]
+        assert moved == [part for _, part in parts]
+    assert [request for request, _, _ in found] == sorted(request for request, _, _ in found)
 
 
 def test_one_sample_is_no_copy() -> None:
