@@ -25,7 +25,7 @@ from app.keepalive import LAST_READ_S
 from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.settings import Settings
-from app.workers.memory import keep_freed_memory
+from app.workers.memory import give_back, keep_freed_bodies
 from app.workers.turns import come_first
 
 SWEEP_S = 1.0
@@ -137,7 +137,7 @@ class Server(uvicorn.Server):
         self._lifecycle.draining = self.should_exit = True
 
     async def _sweep(self) -> None:
-        before = monotonic()
+        before, served, kept = monotonic(), 0, False
         while True:
             await asyncio.sleep(SWEEP_S)
             await asyncio.sleep(LAST_READ_S)
@@ -147,6 +147,10 @@ class Server(uvicorn.Server):
                 if isinstance(connection, Connection):
                     connection.expire(now, lost if lost > SUSPENDED_S else 0.0)
             before = now
+            idle = not self._lifecycle.in_flight and served == self.server_state.total_requests
+            if idle and kept:
+                give_back()
+            served, kept = self.server_state.total_requests, not idle
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -185,7 +189,7 @@ def serve(settings: Settings) -> int:
         CannotListen: the address cannot be had.
     """
     listener = listen(settings)
-    keep_freed_memory()
+    keep_freed_bodies()
     come_first()
     handler = logs.configure(settings.log_level, settings.log_format)
     settings = with_files(settings)

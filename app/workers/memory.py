@@ -9,17 +9,43 @@ from __future__ import annotations
 import ctypes
 
 KEPT_BYTES = 64 << 20
-"""Free memory that is kept at most at the end of the heap."""
+"""Free memory that a process keeps at most at the end of its heap."""
 
 MAPPED_BYTES = 4 << 20
 """Blocks of so many bytes are not taken from the heap, and given back at once."""
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+KEPT_BODIES_BYTES = 128 << 20
+"""The same for a process that gives all back when it has nothing to do: whole large bodies, and answers."""
+
+MAPPED_BODIES_BYTES = 32 << 20
+"""The most that glibc grants."""
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def keep_freed_memory() -> None:
     """Set this process's allocator so (mallopt(3)); another than glibc's is left as it is."""
+    _set((_M_TRIM_THRESHOLD, KEPT_BYTES), (_M_MMAP_THRESHOLD, MAPPED_BYTES))
+
+
+def keep_freed_bodies() -> None:
+    """The same for large blocks, for a process that calls `give_back`.
+
+    Its threads share one heap: what one thread keeps, another would have to ask for anew.
+    """
+    kept = (_M_TRIM_THRESHOLD, KEPT_BODIES_BYTES), (_M_MMAP_THRESHOLD, MAPPED_BODIES_BYTES)
+    _set((_M_ARENA_MAX, 1), *kept)
+
+
+def give_back() -> None:
+    """Give all free memory back (malloc_trim(3)), which takes a millisecond or two."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _set(*options: tuple[int, int]) -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
-        mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES)
+        for option in options:
+            mallopt(*option)

@@ -7,6 +7,7 @@ import os
 import signal
 from pathlib import Path
 
+import msgpack
 import pytest
 
 from benchmarks.stress.client import ask, request, wire
@@ -64,6 +65,21 @@ def test_the_next_start_takes_the_same_address_and_answers() -> None:
             reply = asyncio.run(ask(second.port, given.path, given.body, given.headers))
             assert given.fits(reply)
         assert not any(alive(pid) for pid in workers)
+
+
+def test_memory_of_large_bodies_is_given_back_when_nothing_is_asked() -> None:
+    x = {"dtype": "float32", "shape": [1, 16, 600, 600], "data": bytes(23_040_000)}
+    body = msgpack.packb({"x": x, "config": {"kernel": 2}})
+    headers = {"Content-Type": "application/msgpack"}
+
+    async def flood(service: Service) -> list[int]:
+        asked = [ask(service.port, "/v1/max_pool/forward", body, headers) for _ in range(3)]
+        return [reply.status for reply in await asyncio.gather(*asked)]
+
+    with running("--workers", "1") as service:
+        before = service.held().rss
+        assert asyncio.run(flood(service)) == [200] * 3
+        until(lambda: service.held().rss - before < 16 << 20)
 
 
 @pytest.mark.parametrize("stage", ["new", "idle", "in its head", "in its body"])
