@@ -13,8 +13,9 @@ import contextlib
 import mmap
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,9 @@ ALIGNMENT = 64
 """Of tensors, in bytes: a cache line, and the widest vector register."""
 
 PAGE = mmap.PAGESIZE
+
+KEEP_S = 1.0
+"""For so long an arena stays large without need: to find and clear pages takes a third of a large task."""
 
 
 class Region(NamedTuple):
@@ -98,22 +102,39 @@ class Arena(Mapping):
         capacity: most bytes that it may ever have.
         keep: bytes that it keeps when it is not used.
         label: what it is called where memory is looked at.
+        clock: tells the time in seconds.
     """
 
-    def __init__(self, capacity: int, keep: int, label: str = "convoke") -> None:
+    def __init__(
+        self,
+        capacity: int,
+        keep: int,
+        label: str = "convoke",
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         super().__init__(open_file(label))
         self.capacity = capacity
         self.keep = min(-(-keep // PAGE) * PAGE, capacity)
+        self._clock = clock
+        self._needed = clock()  # when more than `keep` was, the last time
+
+    @property
+    def large(self) -> bool:
+        """Whether it has more than it keeps."""
+        return self.size > self.keep
 
     def fit(self, size: int) -> None:
-        """Have room for `size` bytes: grow if need be, shrink if `keep` will do.
+        """Have room for `size` bytes: grow if need be, shrink if `keep` has done for KEEP_S.
 
         Raises:
             MemoryError: it is more than the capacity.
         """
         if size > self.capacity:
             raise MemoryError(f"an arena of {self.capacity} bytes cannot take {size}")
-        if size <= self.keep:
+        now = self._clock()
+        if size > self.keep:
+            self._needed = now
+        elif now - self._needed > KEEP_S:
             self.shrink()
         if size > self.size:
             # In powers of two, so that a row of growing batches maps the file a few times only.
@@ -123,7 +144,7 @@ class Arena(Mapping):
 
     def shrink(self) -> None:
         """Give back what lies beyond `keep`, if it can be. No view of it may be used any more."""
-        if self.size > self.keep:
+        if self.large:
             # With no address space left for the smaller mapping, the larger one is kept, and the file.
             with contextlib.suppress(OSError):
                 self.remap(self.keep)

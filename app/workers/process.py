@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.workers import protocol
-from app.workers.arena import Arena, place
+from app.workers.arena import KEEP_S, Arena, place
 from app.workers.channel import Message
 from app.workers.child import Child
 from app.workers.offload import copying
@@ -48,9 +48,11 @@ class ProcessWorker(Child):
         self._turn = 0
         self._reply: asyncio.Future[Message] | None = None
         self._outputs: dict[str, Any] = {}
+        self._resting: asyncio.TimerHandle | None = None
 
     async def begin(self, task: Task) -> None:
         """Write the inputs into the arena that is not being read, and send the task."""
+        self._rest_no_more()
         self._turn ^= 1
         arena = self._arenas[self._turn]
         inputs, written = place(task.joined())
@@ -71,10 +73,20 @@ class ProcessWorker(Child):
         return Result(self._outputs, protocol.seconds(await self._reply))
 
     def rest(self) -> None:
-        """Give back shared memory beyond what is kept."""
+        """Give back shared memory beyond what is kept, if nothing comes for KEEP_S."""
         self._outputs = {}
+        if any(arena.large for arena in self._arenas):
+            self._rest_no_more()
+            self._resting = asyncio.get_running_loop().call_later(KEEP_S, self._shrink)
+
+    def _shrink(self) -> None:
         for arena in self._arenas:
             arena.shrink()
+
+    def _rest_no_more(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
 
     def stop(self) -> None:
         """Raise the flag that the engine polls between blocks."""
@@ -83,6 +95,7 @@ class ProcessWorker(Child):
     async def close(self) -> None:
         """End the process, and give back the shared memory too."""
         self._outputs = {}
+        self._rest_no_more()
         await super().close()
         for arena in self._arenas:
             arena.close()

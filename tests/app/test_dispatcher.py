@@ -90,11 +90,12 @@ async def test_large_tensors_come_through_an_arena_that_grows_and_shrinks_back()
     async with dispatching() as rig:
         for given in jobs:
             assert (await rig.dispatcher.submit(given)).body == expected(given)
-        await rig.dispatcher.submit(job())
-        sizes = [os.fstat(arena.fd).st_size for arena in rig.workers[0]._arenas]
-        assert all(
-            size <= arena.keep for size, arena in zip(sizes, rig.workers[0]._arenas, strict=True)
-        )
+        arenas = rig.workers[0]._arenas
+        assert any(arena.large for arena in arenas), "the next may be as large"
+        async with asyncio.timeout(30):
+            while any(os.fstat(arena.fd).st_size > arena.keep for arena in arenas):
+                await asyncio.sleep(0.05)
+        assert (await rig.dispatcher.submit(jobs[0])).body == expected(jobs[0])
 
 
 # ---- admission

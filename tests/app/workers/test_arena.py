@@ -12,12 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.workers.arena import ALIGNMENT, PAGE, Arena, Mapping, place
+from app.workers.arena import ALIGNMENT, KEEP_S, PAGE, Arena, Mapping, place
 
 
 @pytest.fixture
-def arena() -> Iterator[Arena]:
-    made = Arena(capacity=1 << 20, keep=2 * PAGE)
+def now() -> list[float]:
+    return [100.0]
+
+
+@pytest.fixture
+def arena(now: list[float]) -> Iterator[Arena]:
+    made = Arena(capacity=1 << 20, keep=2 * PAGE, clock=lambda: now[0])
     yield made
     made.close()
 
@@ -48,10 +53,16 @@ def test_it_grows_up_to_its_capacity_and_no_further(arena: Arena) -> None:
         arena.fit(arena.capacity + 1)
 
 
-def test_it_shrinks_when_little_is_needed(arena: Arena) -> None:
+def test_it_shrinks_when_little_has_been_needed_for_a_while(arena: Arena, now: list[float]) -> None:
     arena.fit(100 * PAGE)
-    arena.fit(3 * PAGE)
+    now[0] += KEEP_S
+    arena.fit(2 * PAGE)
     assert size(arena) >= 100 * PAGE, "stays for more of the same"
+    arena.fit(3 * PAGE)
+    now[0] += KEEP_S
+    arena.fit(2 * PAGE)
+    assert size(arena) >= 100 * PAGE, "more than it keeps was needed a moment ago"
+    now[0] += 0.1
     arena.fit(2 * PAGE)
     assert size(arena) == 2 * PAGE
     arena.fit(100 * PAGE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import mmap
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from app.dispatcher import Answer, Job
 from app.workers import child
+from app.workers.arena import KEEP_S
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import SUSPENDED, Task, WorkerDied
 from tests.app.dispatching import encode, expected, job, scenario
@@ -50,6 +52,33 @@ process_main.attend = lambda *_: sys.exit("engine.operations.conv" not in sys.mo
 process_main.main(["0", "1"])
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@scenario
+async def test_memory_is_given_back_after_a_rest_and_not_while_there_is_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker = ProcessWorker(ProcessOptions(keep_bytes=1 << 12))
+    await worker.start()
+    large, arenas = job(width=1 << 20), worker._arenas
+    for _ in range(2):
+        assert await answered(worker, large)
+    worker.rest()
+    await asyncio.sleep(KEEP_S / 2)
+    assert await answered(worker, large)
+    await asyncio.sleep(KEEP_S)
+    assert all(arena.large for arena in arenas), "nobody said that it rests"
+    worker.rest()
+    async with asyncio.timeout(30):
+        while any(arena.large for arena in arenas):
+            await asyncio.sleep(0.05)
+    assert await answered(worker, large)
+    worker.rest()
+    await worker.close()
+    touched: list[object] = []
+    monkeypatch.setattr(mmap, "mmap", lambda *given: touched.append(given))
+    await asyncio.sleep(KEEP_S * 1.2)
+    assert not touched, "its files are closed, and their numbers may be others'"
 
 
 @scenario
