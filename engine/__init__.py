@@ -6,10 +6,12 @@
 Names, fields, defaults and errors are those of the HTTP contract; the service is this, made reachable.
 """
 
+from engine.calls import Call, Cost
 from engine.errors import EngineError, Issue, Stopped
-from engine.execute import prepare, run, split
+from engine.execute import run, split
 from engine.face import Planned, backward, forward, operations, plan
-from engine.plans import Call, Cost, Plan, TensorSpec
+from engine.plans import Plan, TensorSpec
+from engine.resolve import prepare
 from engine.threads import SCRATCH_BYTES, set_threads
 
 __all__ = [

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.activation_option import ACTIVATION
+from engine.arrangement import Arrangement
 from engine.errors import InvalidValue, ShapeMismatch, fail
 from engine.geometry import Axis, same_padding
 from engine.kernels.activations import IDENTITY, Activation, activate, activate_backward
@@ -69,24 +70,10 @@ class ConvolutionConfig:
         "auto",
     )
 
-    @property
+    @cached_property
     def fused(self) -> Activation | None:
         """The activation, or None where it would change nothing."""
         return None if self.activation == IDENTITY else self.activation
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """A convolution resolved: the correlation, and how tensors map to its canonical arrays."""
-
-    correlation: Correlation
-    channels_last: bool
-    weight_order: tuple[int, ...]
-
-    @cached_property
-    def weight_canonical(self) -> bool:
-        """True where the weight's axes are in canonical order as they come."""
-        return self.weight_order == tuple(range(len(self.weight_order)))
 
 
 class Convolution(Operation):
@@ -103,18 +90,18 @@ class Convolution(Operation):
     algorithms = ALGORITHMS
 
     @abstractmethod
-    def apply(self, geometry: Geometry, x: Array, w: Array, bias: Array | None, y: Array) -> None:
-        """y from x, all canonical: (N, C, *S), weights (G, O, C·K) of the correlation, bias (C',)."""
+    def apply(self, c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
+        """y (N, G, C', *P) from x (N, G, C, *S), weights (G, O, C·K) and bias (G, C')."""
 
     @abstractmethod
-    def apply_input(self, geometry: Geometry, dy: Array, w: Array, dx: Array) -> None:
-        """dx from dy, canonical."""
+    def apply_input(self, c: Correlation, dy: Array, w: Array, dx: Array) -> None:
+        """dx (N, G, C, *S) from dy (N, G, C', *P)."""
 
     @abstractmethod
     def apply_weight(
-        self, geometry: Geometry, x: Array, dy: Array, rows: Sequence[int], dw: Array
+        self, c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array
     ) -> None:
-        """dw (R, A, B, *K) from x and dy, canonical."""
+        """dw (R, G, O, C, *K) from x (N, G, C, *S) and dy (N, G, C', *P)."""
 
     def gradients(self, given: Sequence[str]) -> tuple[str, ...]:
         return ("dx", "dweight", *(("dbias",) if "bias" in given else ()))
@@ -153,8 +140,9 @@ class Convolution(Operation):
         """Put the plan together from what the operation has resolved."""
         if "bias" in tails:
             require_shape("bias", tails["bias"], (outputs,))
-        geometry = Geometry(correlation, reading.channels_last, reading.order)
-        ordered = geometry.weight_canonical and not config.flip_kernel
+        geometry = Arrangement(
+            correlation, reading.channels_last, reading.order, config.flip_kernel
+        )
         return Plan(
             operation=self.name,
             config=config,
@@ -177,7 +165,9 @@ class Convolution(Operation):
             algorithm=algorithm,
             recomputed=config.fused is not None,
             # Beside the scratch, a block of partial sums or of padding that is no zeros may be copied.
-            scratch_bytes=SCRATCH_BYTES + PART_BYTES + rearranged_bytes(correlation, ordered),
+            scratch_bytes=SCRATCH_BYTES
+            + PART_BYTES
+            + rearranged_bytes(correlation, geometry.ordered),
         )
 
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
@@ -192,7 +182,7 @@ class Convolution(Operation):
         rows: Sequence[int],
         out: Mapping[str, Array],
     ) -> None:
-        geometry: Geometry = plan.geometry
+        geometry: Arrangement = plan.geometry
         dy = given["dy"]
         if plan.config.fused:
             z = np.empty(dy.shape, dy.dtype)
@@ -203,42 +193,27 @@ class Convolution(Operation):
             dy = z
         elif "y" in out:
             self._linear(plan, given, out["y"])
-        dy = channels_first(dy, geometry.channels_last)
+        c, upstream = geometry.correlation, geometry.grouped(dy)
         if "dx" in out:
-            dx = channels_first(out["dx"], geometry.channels_last)
-            self.apply_input(geometry, dy, self._weights(plan, given["weight"]), dx)
+            weights = geometry.weights(given["weight"])
+            self.apply_input(c, upstream, weights, geometry.grouped(out["dx"]))
         if "dweight" in out:
-            x = channels_first(given["x"], geometry.channels_last)
-            target = self._canonical_weight(plan, out["dweight"], leading=1)
-            self.apply_weight(geometry, x, dy, rows, target)
+            target = geometry.gradients(out["dweight"])
+            self.apply_weight(c, geometry.grouped(given["x"]), upstream, rows, target)
         if "dbias" in out:
+            dy = channels_first(dy, geometry.channels_last)
             per_sample = np.add.reduce(dy, axis=tuple(range(2, dy.ndim)))
             sum_by_request(per_sample, rows, out["dbias"])
         if plan.config.grad_reduction == "mean":
             _average(out, rows)
 
     def _linear(self, plan: Plan, given: Mapping[str, Array], y: Array) -> None:
-        last = plan.geometry.channels_last
-        x = channels_first(given["x"], last)
-        weights = self._weights(plan, given["weight"])
-        self.apply(plan.geometry, x, weights, given.get("bias"), channels_first(y, last))
-
-    def _canonical_weight(self, plan: Plan, weight: Array, leading: int = 0) -> Array:
-        """A view with the axes in canonical order and the kernel the way correlation reads it."""
-        geometry: Geometry = plan.geometry
-        view = weight
-        if not geometry.weight_canonical:
-            order = (*range(leading), *(leading + axis for axis in geometry.weight_order))
-            view = weight.transpose(order)
-        if plan.config.flip_kernel:
-            view = np.flip(view, tuple(range(leading + 2, view.ndim)))
-        return view
-
-    def _weights(self, plan: Plan, weight: Array) -> Array:
-        """Weights as the correlation takes them: (G, O, C·K), contiguous."""
-        c = plan.geometry.correlation
-        view = self._canonical_weight(plan, weight)
-        return np.ascontiguousarray(view).reshape(c.groups, c.outputs, c.channels * c.taps)
+        geometry: Arrangement = plan.geometry
+        c, bias = geometry.correlation, given.get("bias")
+        if bias is not None:
+            bias = bias.reshape(c.groups, -1)
+        x, weights = geometry.grouped(given["x"]), geometry.weights(given["weight"])
+        self.apply(c, x, weights, bias, geometry.grouped(y))
 
 
 @dataclass(frozen=True)
@@ -275,13 +250,6 @@ def resolve_padding(
             raise fail(InvalidValue, loc, "causal is for one spatial dimension", "1", dims)
         return extent - 1, 0
     return same_padding(size, extent, stride, lower=padding == "same_lower")
-
-
-def grouped(a: Array, groups: int) -> Array:
-    """A view with axis 1 split into (groups, channels of a group)."""
-    if groups == 1:
-        return a[:, None]
-    return a.reshape(a.shape[0], groups, a.shape[1] // groups, *a.shape[2:])
 
 
 def require_groups(channels: int, groups: int, name: str, loc_axis: int) -> None:

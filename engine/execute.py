@@ -1,76 +1,21 @@
-"""The one path of a request: names, dtypes and shapes → call → kernels → results.
-
-`prepare` decides everything from shapes and allocates nothing; `run` computes; `split` hands the
-results of a batch back to its requests.
-"""
+"""From a call to results: `run` computes, `split` hands the results of a batch back to its requests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import (
-    DtypeMismatch,
-    EngineError,
-    InvalidValue,
-    Loc,
-    MissingField,
-    ShapeMismatch,
-    UnknownAction,
-    UnknownField,
-    fail,
-    merged,
-)
+from engine.calls import Call
 from engine.kernels.nan import settle_nan
-from engine.operation import Operation, require_shape
-from engine.plans import ACTIONS, PER_SAMPLE, Action, Call, Plan, TensorSpec, compute_dtype
-from engine.registry import find
-from engine.threads import aligned, single_threaded_blas, stoppable
+from engine.plans import PER_SAMPLE
+from engine.threads import aligned, computing
 
 Array = NDArray[Any]
 Allocate = Callable[[str, tuple[int, ...], str], Array]
-
-FLOATS = ("float16", "float32", "float64")
-DEEPEST = 6
-"""Levels of nesting in a config; no field has more than three."""
-
-PLAIN = frozenset((int, str, bool, float, type(None)))
-"""Types whose values are their own stand-ins."""
-
-INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
-
-
-def prepare(
-    operation: str,
-    action: str,
-    config: Mapping[str, Any] | None,
-    specs: Mapping[str, TensorSpec],
-    wants: Sequence[str] | None = None,
-) -> tuple[Call, int]:
-    """Resolve a request from its config and the shapes and dtypes of its tensors.
-
-    Returns:
-        The call, which is equal for requests that may share a batch, and the number of samples.
-
-    Raises:
-        EngineError: naming every field that is wrong. Nothing large has been allocated.
-    """
-    key = tuple(specs.items())
-    frozen = _freeze(config, ("config",)), _freeze(wants, ("wants",))
-    return _prepared(operation, action, frozen[0], key, frozen[1])
-
-
-_NAMES = {np.dtype(name).char: name for name in (*FLOATS, *INTEGERS)}
-
-
-def dtype_name(dtype: np.dtype[Any]) -> str:
-    """The dtype's canonical name, which NumPy works out anew each time it is asked."""
-    return _NAMES.get(dtype.char) or dtype.name
 
 
 def run(
@@ -98,32 +43,40 @@ def run(
     """
     if rows is None:
         rows = (next(tensors[name].shape[0] for name in call.per_sample),)
-    operation = find(call.operation)
-    compute = compute_dtype(call.dtype)
-    operation.check(call.plan, tensors)
+    call.layer.check(call.plan, tensors)
     # Copies only what lies in another order or has another dtype.
-    given = {
-        name: np.ascontiguousarray(array, np.int64 if name == "indices" else compute)
-        for name, array in tensors.items()
-    }
-    make = allocate or _empty
-    results: dict[str, Array] = {}
-    computed: dict[str, Array] = {}
-    for name, spec in call.outputs(rows).items():
-        results[name] = make(name, spec.shape, spec.dtype)
-        same = spec.dtype in (compute, "int64")
-        computed[name] = results[name] if same else aligned(spec.shape, np.dtype(compute))
-    with single_threaded_blas(), stoppable(stop), np.errstate(all="ignore"):
+    given = {name: np.ascontiguousarray(tensors[name], dtype) for name, dtype in call.taken}
+    results = call.make_outputs(rows, allocate or _empty)
+    _compute(call, given, rows, results, stop)
+    return results
+
+
+@np.errstate(all="ignore")
+def _compute(
+    call: Call,
+    given: Mapping[str, Array],
+    rows: Sequence[int],
+    results: Mapping[str, Array],
+    stop: Callable[[], bool] | None,
+) -> None:
+    """Write the results of a call."""
+    out = results
+    if call.rounded:
+        out = {
+            name: array if name == "indices" else aligned(array.shape, call.compute)
+            for name, array in results.items()
+        }
+    with computing(stop):
         if call.action == "forward":
-            operation.forward(call.plan, given, computed)
+            call.layer.forward(call.plan, given, out)
         else:
-            operation.backward(call.plan, given, rows, computed)
-        for name, array in computed.items():
-            if not operation.settles(call.plan, name):
-                settle_nan(array)
+            call.layer.backward(call.plan, given, rows, out)
+        for name in call.unsettled:
+            settle_nan(out[name])
+    if call.rounded:
+        for name, array in out.items():
             if array is not results[name]:
                 results[name][...] = array
-    return results
 
 
 def split(outputs: Mapping[str, Array], rows: Sequence[int]) -> list[dict[str, Array]]:
@@ -142,153 +95,3 @@ def split(outputs: Mapping[str, Array], rows: Sequence[int]) -> list[dict[str, A
 
 def _empty(_: str, shape: tuple[int, ...], dtype: str) -> Array:
     return aligned(shape, np.dtype(dtype))
-
-
-def _freeze(value: Any, loc: Loc) -> Any:
-    """A hashable stand-in for a plain value that keeps 1, 1.0 and true apart."""
-    if type(value) in PLAIN:
-        return (type(value), value)
-    if isinstance(value, np.generic):
-        value = value.item()
-    # A dictionary is known at once; asking for any other mapping takes a microsecond.
-    if (type(value) is dict or isinstance(value, Mapping)) and len(loc) < DEEPEST:
-        return (
-            "map",
-            tuple(
-                [
-                    # A call for each entry would take twice as long.
-                    (key, (type(entry), entry))
-                    if type(key) is str and type(entry) in PLAIN
-                    else (str(key), _freeze(entry, (*loc, str(key))))
-                    for key, entry in value.items()
-                ]
-            ),
-        )
-    if isinstance(value, list | tuple) and len(loc) < DEEPEST:
-        return ("list", tuple(_freeze(entry, (*loc, i)) for i, entry in enumerate(value)))
-    if value is not None and not isinstance(value, str | int | float):
-        expected = "a plain value: null, boolean, number, text, list or map"
-        raise fail(InvalidValue, loc, "not a value for a config", expected, type(value).__name__)
-    return (type(value), value)
-
-
-def _thaw(value: Any) -> Any:
-    kind, content = value
-    if kind == "map":
-        return {key: _thaw(entry) for key, entry in content}
-    if kind == "list":
-        return [_thaw(entry) for entry in content]
-    return content
-
-
-@lru_cache(maxsize=1024)
-def _prepared(
-    name: str,
-    action: str,
-    config: Any,
-    key: tuple[tuple[str, TensorSpec], ...],
-    wants: Any,
-) -> tuple[Call, int]:
-    operation = find(name)
-    if action not in ACTIONS:
-        expected = " or ".join(ACTIONS)
-        raise fail(UnknownAction, ("action",), "no such action", expected, action)
-    specs = dict(key)
-    _check_names(operation.inputs(action), specs)
-    plan, samples = resolve(operation, _thaw(config), specs)
-    call = Call(
-        operation=operation.name,
-        action=action,
-        wants=_wants(operation, plan, action, tuple(specs), _thaw(wants)),
-        plan=plan,
-        given=tuple((name, spec.dtype) for name, spec in sorted(specs.items())),
-    )
-    return call, samples
-
-
-def resolve(operation: Operation, config: Any, specs: Mapping[str, TensorSpec]) -> tuple[Plan, int]:
-    """The plan and the number of samples; the names of the tensors have been checked."""
-    dtype = _common_dtype(specs)
-    shapes = {name: spec.shape for name, spec in specs.items()}
-    leading = operation.leading(shapes, config)
-    if leading not in specs:
-        raise fail(MissingField, (leading,), "required", "a tensor", None)
-    low, high = operation.ranks()
-    rank = len(shapes[leading])
-    if not low <= rank <= high:
-        loc = (leading, "shape")
-        raise fail(ShapeMismatch, loc, "wrong rank", f"{low} to {high} axes", list(shapes[leading]))
-    _check_sizes(shapes)
-    settled = operation.read_config(config, rank - 2)
-    tails = {name: shape[1:] if name in PER_SAMPLE else shape for name, shape in shapes.items()}
-    plan = operation.plan(settled, tails, dtype)
-    samples = shapes[leading][0]
-    operation.check_samples(settled, samples)
-    for name, shape in shapes.items():
-        require_shape(name, shape, plan.shape(name, samples))
-    return plan, samples
-
-
-def _check_names(inputs: Mapping[str, bool], specs: Mapping[str, TensorSpec]) -> None:
-    errors: list[EngineError] = [
-        fail(UnknownField, (name,), "no such tensor here", f"one of {', '.join(inputs)}", name)
-        for name in specs
-        if name not in inputs
-    ]
-    errors += [
-        fail(MissingField, (name,), "required", "a tensor", None)
-        for name, required in inputs.items()
-        if required and name not in specs
-    ]
-    if errors:
-        raise merged(errors)
-
-
-def _check_sizes(shapes: Mapping[str, tuple[int, ...]]) -> None:
-    for name, shape in shapes.items():
-        for axis, size in enumerate(shape):
-            if size < 1 and not (axis == 0 and name in PER_SAMPLE and size == 0):
-                loc = (name, "shape", axis)
-                raise fail(ShapeMismatch, loc, "an axis is empty", "at least 1", size)
-
-
-def _common_dtype(specs: Mapping[str, TensorSpec]) -> str:
-    """The dtype of the result: the one that all floating tensors have; integer x counts as float32."""
-    first: tuple[str, str] | None = None
-    for name, spec in specs.items():
-        dtype = spec.dtype
-        if name == "indices":
-            if dtype not in INTEGERS:
-                expected = "int64"
-                raise fail(DtypeMismatch, (name, "dtype"), "not integers", expected, dtype)
-            continue
-        if dtype in INTEGERS and name == "x":
-            dtype = "float32"
-        if dtype not in FLOATS:
-            loc = (name, "dtype")
-            raise fail(DtypeMismatch, loc, "not accepted here", ", ".join(FLOATS), dtype)
-        if first is None:
-            first = name, dtype
-        elif dtype != first[1]:
-            expected = f"{first[1]}, as {first[0]} has"
-            raise fail(DtypeMismatch, (name, "dtype"), "dtypes differ", expected, dtype)
-    return first[1] if first else "float32"
-
-
-def _wants(
-    operation: Operation, plan: Plan, action: Action, given: Sequence[str], wants: Any
-) -> tuple[str, ...]:
-    if action == "forward":
-        if wants is not None:
-            raise fail(UnknownField, ("wants",), "only backward has it", None, wants)
-        return operation.forward_outputs(plan)
-    allowed = operation.wantable(given)
-    if wants is None:
-        return operation.gradients(given)
-    if not isinstance(wants, list) or not wants:
-        raise fail(InvalidValue, ("wants",), "not a list of names", ", ".join(allowed), wants)
-    for place, name in enumerate(wants):
-        if name not in allowed:
-            expected = f"one of {', '.join(allowed)}"
-            raise fail(InvalidValue, ("wants", place), "cannot be given here", expected, name)
-    return tuple(name for name in allowed if name in wants)

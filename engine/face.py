@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from engine.calls import Call
 from engine.errors import DtypeMismatch, InvalidValue, ShapeMismatch, fail
-from engine.execute import FLOATS, dtype_name, prepare, run, split
+from engine.execute import run, split
 from engine.operation import describe_tensors
 from engine.options import read_integer
-from engine.plans import Call, Plan, TensorSpec
+from engine.plans import Plan, TensorSpec
 from engine.registry import ALIASES, find, table
+from engine.resolve import FLOATS, dtype_name, prepare
 
 Array = NDArray[Any]
 
@@ -68,8 +70,11 @@ def _compute(
     wants: Sequence[str] | None,
     tensors: Mapping[str, ArrayLike],
 ) -> dict[str, Array]:
-    arrays = {name: np.asarray(value) for name, value in tensors.items()}
-    specs = {name: TensorSpec(a.shape, dtype_name(a.dtype)) for name, a in arrays.items()}
+    arrays: dict[str, Array] = {}
+    specs: dict[str, tuple[tuple[int, ...], str]] = {}
+    for name, value in tensors.items():
+        array = arrays[name] = np.asarray(value)
+        specs[name] = array.shape, dtype_name(array.dtype)
     call, samples = prepare(operation, action, config, specs, wants)
     return split(run(call, arrays, (samples,)), (samples,))[0]
 

@@ -1,4 +1,4 @@
-"""Plans and calls: everything about a computation that is known before any data is.
+"""Plans: everything about a layer that is known before any data is.
 
 A plan is made of integers and names only. The number of samples is no part of it: requests with equal
 plans can share a call.
@@ -6,7 +6,7 @@ plans can share a call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -35,24 +35,6 @@ class TensorSpec(NamedTuple):
     def nbytes(self) -> int:
         """Size of the data in bytes."""
         return prod(self.shape) * np.dtype(self.dtype).itemsize
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a computation takes, from shapes alone.
-
-    Attributes:
-        flops: floating point operations, a multiply-add counted as 2.
-        input_bytes, output_bytes: size of all tensors given and made.
-        workspace_bytes: memory beside them on one thread.
-        steps: tap copies that the interpreter has to start, for layers with very long windows.
-    """
-
-    flops: int
-    input_bytes: int
-    output_bytes: int
-    workspace_bytes: int
-    steps: int
 
 
 @dataclass(frozen=True)
@@ -105,87 +87,6 @@ class Plan:
     def dtype_of(self, name: str) -> str:
         """A tensor's dtype."""
         return "int64" if name == "indices" else self.dtype
-
-
-@dataclass(frozen=True)
-class Call:
-    """What to compute: equal calls may share a batch if their parameters are equal too.
-
-    `given` are the names and dtypes of the tensors that come with it.
-    """
-
-    operation: str
-    action: Action
-    wants: tuple[str, ...]
-    plan: Plan
-    given: tuple[tuple[str, str], ...]
-
-    @property
-    def dtype(self) -> str:
-        """Dtype of the results."""
-        return self.plan.dtype
-
-    @cached_property
-    def per_sample(self) -> tuple[str, ...]:
-        """Given tensors that are joined along N in a batch."""
-        return tuple(name for name, _ in self.given if name in PER_SAMPLE)
-
-    @cached_property
-    def parameters(self) -> tuple[str, ...]:
-        """Given tensors that all requests of a batch share."""
-        return tuple(name for name, _ in self.given if name in PARAMETERS)
-
-    def outputs(self, rows: Sequence[int]) -> dict[str, TensorSpec]:
-        """Joined outputs of requests with rows[i] samples each.
-
-        Per-sample outputs lie one request after another along N; gradients of parameters have a
-        leading axis of requests.
-        """
-        samples, requests = sum(rows), len(rows)
-        return {
-            name: TensorSpec((samples if name in PER_SAMPLE else requests, *tail), dtype)
-            for name, tail, dtype in self._wanted
-        }
-
-    @cached_property
-    def _wanted(self) -> tuple[tuple[str, tuple[int, ...], str], ...]:
-        plan = self.plan
-        return tuple((name, plan.tail[name], plan.dtype_of(name)) for name in self.wants)
-
-    def cost(self, samples: int) -> Cost:
-        """What the call takes for one request of `samples` samples."""
-        plan = self.plan
-        inputs = (TensorSpec(plan.shape(name, samples), dtype) for name, dtype in self.given)
-        outputs = self.outputs((samples,)).values()
-        return Cost(
-            flops=plan.flops[self.action == "backward"] * samples,
-            input_bytes=sum(spec.nbytes for spec in inputs),
-            output_bytes=sum(spec.nbytes for spec in outputs),
-            workspace_bytes=self._workspace(samples),
-            steps=plan.steps * samples,
-        )
-
-    def _workspace(self, samples: int) -> int:
-        compute = compute_dtype(self.dtype)
-        size = self.plan.scratch_bytes
-        for name, dtype in self.given:
-            if name != "indices" and dtype != compute:
-                size += TensorSpec(self.plan.shape(name, samples), compute).nbytes
-        if self.dtype != compute:
-            outputs = self.outputs((samples,)).values()
-            size += sum(TensorSpec(s.shape, compute).nbytes for s in outputs if s.dtype != "int64")
-        if self.plan.recomputed and self.action == "backward":
-            size += TensorSpec(self.plan.shape("y", samples), compute).nbytes
-        return size
-
-    def info(self) -> dict[str, Any]:
-        """What the response says about the computation."""
-        return {
-            "operation": self.operation,
-            "action": self.action,
-            "algorithm": self.plan.algorithm,
-            "padding": [list(pair) for pair in self.plan.padding],
-        }
 
 
 def compute_dtype(dtype: str) -> str:

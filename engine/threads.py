@@ -132,21 +132,6 @@ class Arena:
         return np.ndarray(shape, dtype, self._memory, start)
 
 
-class stoppable:  # noqa: N801
-    """Poll `stop` before every block of the computations inside this context."""
-
-    __slots__ = ("_before", "_stop")
-
-    def __init__(self, stop: Callable[[], bool] | None) -> None:
-        self._stop = stop
-
-    def __enter__(self) -> None:
-        self._before, _local.stop = _local.stop, self._stop
-
-    def __exit__(self, *_: object) -> None:
-        _local.stop = self._before
-
-
 def check_stop() -> None:
     """Raise Stopped if the caller asked for it."""
     if _local.stop is not None and _local.stop():
@@ -161,19 +146,10 @@ def for_each(function: Callable[..., None], blocks: Iterable[tuple[Any, ...]], f
             check_stop()
             function(*block)
         return
-    queue = iter(blocks)
-    stop = _local.stop
-
-    def work() -> None:
-        # NumPy's error state is a thread's own, so that of the caller has to be set again.
-        with stoppable(stop), np.errstate(all="ignore"):
-            while (block := _next(queue)) is not None:
-                check_stop()
-                function(*block)
-
-    helpers = _submit(work, len(blocks) - 1)
+    queue, stop = iter(blocks), _local.stop
+    helpers = _submit(lambda: _work(function, queue, stop), len(blocks) - 1)
     try:
-        work()
+        _work(function, queue, stop)
     finally:
         # A failure must not leave helpers writing into arrays that the caller gives up.
         for _ in queue:
@@ -182,6 +158,20 @@ def for_each(function: Callable[..., None], blocks: Iterable[tuple[Any, ...]], f
     for failure in failures:
         if failure is not None:
             raise failure
+
+
+# NumPy's error state is a thread's own, so that of the caller has to be set again.
+@np.errstate(all="ignore")
+def _work(
+    function: Callable[..., None],
+    queue: Iterator[tuple[Any, ...]],
+    stop: Callable[[], bool] | None,
+) -> None:
+    """Call `function` for what is left in a queue that others may read as well."""
+    with computing(stop):
+        while (block := _next(queue)) is not None:
+            check_stop()
+            function(*block)
 
 
 def _next(queue: Iterator[tuple[Any, ...]]) -> tuple[Any, ...] | None:
@@ -220,13 +210,21 @@ _depth = 0
 _outside = 1
 
 
-class single_threaded_blas:  # noqa: N801
-    """Hold BLAS to one thread; the setting of the program around us comes back at the end."""
+class computing:  # noqa: N801
+    """Hold BLAS to one thread, and poll `stop` before every block of the computations in this context.
 
-    __slots__ = ()
+    BLAS's setting of the program around us, and the `stop` of the context around this one, come back at
+    the end.
+    """
+
+    __slots__ = ("_before", "_stop")
+
+    def __init__(self, stop: Callable[[], bool] | None = None) -> None:
+        self._stop = stop
 
     def __enter__(self) -> None:
         global _depth, _outside
+        self._before, _local.stop = _local.stop, self._stop
         blas = _blas()
         if blas is None:
             return
@@ -240,6 +238,7 @@ class single_threaded_blas:  # noqa: N801
 
     def __exit__(self, *_: object) -> None:
         global _depth
+        _local.stop = self._before
         blas = _blas()
         if blas is None:
             return

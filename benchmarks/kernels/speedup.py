@@ -15,7 +15,7 @@ import engine
 from benchmarks.kernels import ours
 from benchmarks.kernels.cases import CASES, Case, inputs
 from benchmarks.kernels.timing import Budget, Peer, Spread, paired
-from engine.threads import single_threaded_blas
+from engine.threads import computing
 
 SIDE, PRODUCTS = 512, 8
 """Of the square matrices whose products tell what the machine allows, for each thread."""
@@ -77,7 +77,7 @@ def ceiling(threads: int, budget: Budget) -> Spread:
         for _ in range(PRODUCTS):
             np.matmul(a, b, out=out)
 
-    with single_threaded_blas(), ThreadPoolExecutor(threads) as executor:
+    with computing(), ThreadPoolExecutor(threads) as executor:
         one = Peer("one", lambda: list(map(multiply, range(threads))))
         many = Peer("many", lambda: list(executor.map(multiply, range(threads))))
         samples = paired([one, many], budget)

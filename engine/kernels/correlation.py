@@ -80,9 +80,14 @@ class Correlation:
         return tuple(axis.out for axis in self.axes)
 
     @cached_property
+    def places(self) -> int:
+        """How many output positions there are."""
+        return prod(self.positions)
+
+    @cached_property
     def flops(self) -> int:
         """Of one map for one sample, a multiply-add counted as 2."""
-        return 2 * self.groups * self.outputs * self.channels * self.taps * prod(self.positions)
+        return 2 * self.groups * self.outputs * self.channels * self.taps * self.places
 
     @cached_property
     def pointwise(self) -> bool:
@@ -98,7 +103,7 @@ class Correlation:
 
         Fewer are too many where they share cache lines, or lie on pages of their own.
         """
-        apart = prod(self.positions) * self.itemsize
+        apart = self.places * self.itemsize
         most = FEW_ROWS - 1 if apart % READ == 0 or apart >= FAR else MOST_ROWS
         return self.pointwise and not self.channels_last and self.channels > most
 
@@ -143,7 +148,7 @@ class Correlation:
         Then a request's samples are joined in one product, whose sums are written once.
         """
         rows = self.channels * self.taps
-        return self.outputs * rows > (self.outputs + rows) * prod(self.positions)
+        return self.outputs * rows > (self.outputs + rows) * self.places
 
     @cached_property
     def phases(self) -> tuple[Phase, ...] | None:
@@ -181,7 +186,7 @@ class Correlation:
 
     def _large_blocks(self, channels: int) -> Blocking:
         """Blocks as large as the scratch allows."""
-        return self._cut(channels, PART_BYTES // self.itemsize, prod(self.positions))
+        return self._cut(channels, PART_BYTES // self.itemsize, self.places)
 
     def _cut(self, channels: int, capacity: int, widest: int) -> Blocking:
         sizes = self.taps, channels, self.outputs, self.groups

@@ -136,7 +136,10 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             shape = (*target.shape[:2], weights.shape[1], upstream.shape[3])
             columns = part(0, shape, dx.dtype)
             multiply(weights, upstream, columns)
-            scatter(columns.reshape(_unfolded(c, target, tile)), c.axes, tile, c.mode, target)
+            sizes = (hi - lo for lo, hi in tile)
+            unfolded = columns.reshape(*target.shape[:3], *c.kernel, *sizes)
+            scatter(unfolded, c.axes, tile, c.mode, target)
+        settle(target)
 
     cuts = [
         (n, g, channels)
@@ -228,7 +231,7 @@ def part(number: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 def flat_view(block: Array, width: int) -> Array | None:
     """(n, g, c, *T) as (n, g, c, T) if that is a view that BLAS can take as it is."""
     try:
-        flat = block.reshape(*block.shape[:3], width, copy=False)
+        flat = block.reshape((*block.shape[:3], width), copy=False)
     except ValueError:
         return None
     return flat if flat.itemsize in flat.strides[2:] or width == 1 else None
@@ -243,10 +246,6 @@ def flat_tile(a: Array, tile: Tile) -> Array:
         flat = part(2, (*block.shape[:3], width), a.dtype)
         flat.reshape(block.shape)[...] = block
     return flat
-
-
-def _unfolded(c: Correlation, x: Array, tile: Tile) -> tuple[int, ...]:
-    return (*x.shape[:3], *c.kernel, *(hi - lo for lo, hi in tile))
 
 
 def patches(c: Correlation, x: Array, tile: Tile, width: int) -> Array:

@@ -25,7 +25,6 @@ from engine.kernels import (
     winograd,
 )
 from engine.kernels.correlation import Correlation
-from engine.kernels.nan import settle
 from engine.kernels.patches import within
 from engine.kernels.requests import SHARES
 from engine.threads import aligned, for_each
@@ -38,18 +37,18 @@ COPIED = 64
 COPYING = 32
 """Work that takes as long as copying one number from a place of its own."""
 
-FORWARD: Mapping[str, Callable[[Correlation, Array, Array, Array | None, Array], None]] = {
+Forward = Callable[[Correlation, Array, Array, Array | None, Array], None]
+Input = Callable[[Correlation, Array, Array, Array], None]
+Weight = Callable[[Correlation, Array, Array, Sequence[int], Array], None]
+
+PLAIN: Mapping[str, Forward] = {
     "direct": direct.forward,
     "banded": banded.forward,
     "flat": flat.forward,
     "joined": joined.forward,
     "pixels": pixels.forward,
 }
-"""Plain sums."""
-
-
-SETTLING = ("banded", "direct", "pixels", "winograd")
-"""Kernels that leave no NaN of another pattern of bits."""
+"""Plain sums. Like all kernels of `correlate` they leave NaN of one pattern of bits only."""
 
 
 @lru_cache(maxsize=4096)
@@ -83,18 +82,6 @@ def adjoint_algorithm(c: Correlation) -> str:
     return "winograd" if "winograd" in found else "direct"
 
 
-def settles(c: Correlation) -> bool:
-    """True if `correlate` gives every NaN its bits while the block around it is in the cache."""
-    return _kernel(c) in SETTLING
-
-
-def settles_input(c: Correlation) -> bool:
-    """The same of `correlate_input`."""
-    if c.phases is None:
-        return False
-    return all(p.correlation is None or settles(p.correlation) for p in c.phases)
-
-
 def rearranged_bytes(c: Correlation, ordered: bool) -> int:
     """What a call holds of the weights in another form: turned for the adjoint, or transformed.
 
@@ -117,30 +104,40 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
 
 
 def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
-    """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
-    if _kernel(c) == "winograd":
-        winograd.forward(c, x, w, bias, y, _sum)
-    else:
-        _sum(c, x, w, bias, y)
+    """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None.
+
+    Every NaN is given its bits while the block around it is in the cache.
+    """
+    _forward(c)(c, x, w, bias, y)
 
 
-def _sum(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
-    """`correlate` as a plain sum; where Winograd left it to that, it settles as that does."""
-    kernel = _plain_kernel(c)
-    FORWARD[kernel](c, x, w, bias, y)
-    if settles(c) and kernel not in SETTLING:
-        settle(y)
+@lru_cache(maxsize=4096)
+def _forward(c: Correlation) -> Forward:
+    return _winograd if _kernel(c) == "winograd" else PLAIN[_kernel(c)]
+
+
+def _winograd(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
+    winograd.forward(c, x, w, bias, y, PLAIN[_plain_kernel(c)])
 
 
 def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
-    """Write dx (N, G, C, *S), the adjoint of `correlate` in x, from dy (N, G, O, *P)."""
+    """Write dx (N, G, C, *S), the adjoint of `correlate` in x, from dy (N, G, O, *P).
+
+    Every NaN is given its bits, as in `correlate`.
+    """
+    _input(c)(c, dy, w, dx)
+
+
+@lru_cache(maxsize=4096)
+def _input(c: Correlation) -> Input:
     if c.phases is None:
         kernel = next(k for k in (flat, folding, direct) if k is direct or k.suits(c))
-        kernel.backward_input(c, dy, w, dx)
-    elif stuffed.suits(c):
-        stuffed.backward_input(c, dy, w, dx, _by_residues)
-    else:
-        _by_residues(c, dy, w, dx)
+        return kernel.backward_input
+    return _stuffed if stuffed.suits(c) else _by_residues
+
+
+def _stuffed(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
+    stuffed.backward_input(c, dy, w, dx, _by_residues)
 
 
 def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
@@ -158,8 +155,6 @@ def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
         correlate(phase.correlation, dy, weights, None, target)
     if _spread(c, w, dx):
         direct.backward_input(c, dy, w, dx)
-        for sample in dx:
-            settle(sample)
 
 
 def _spread(c: Correlation, w: Array, dx: Array) -> bool:
@@ -190,10 +185,12 @@ def correlate_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], d
 
     `rows` says how many consecutive samples belong to each request.
     """
-    if _by_tiles(c):
-        filtering.backward_weight(c, x, dy, rows, dw, _sum_weight)
-    else:
-        _sum_weight(c, x, dy, rows, dw)
+    _weight(c)(c, x, dy, rows, dw)
+
+
+@lru_cache(maxsize=4096)
+def _weight(c: Correlation) -> Weight:
+    return _tiles_weight if _by_tiles(c) else _plain_weight(c)
 
 
 def _by_tiles(c: Correlation) -> bool:
@@ -201,10 +198,15 @@ def _by_tiles(c: Correlation) -> bool:
     return _kernel(c) == "winograd" and len(c.axes) == 2
 
 
+def _tiles_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
+    filtering.backward_weight(c, x, dy, rows, dw, _sum_weight)
+
+
 def _sum_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
-    """`correlate_weight` as a plain sum."""
-    for kernel in (pixels, planes, flat, shifts):
-        if kernel.suits(c):
-            kernel.backward_weight(c, x, dy, rows, dw)
-            return
-    direct.backward_weight(c, x, dy, rows, dw)
+    _plain_weight(c)(c, x, dy, rows, dw)
+
+
+@lru_cache(maxsize=4096)
+def _plain_weight(c: Correlation) -> Weight:
+    kernel = next(k for k in (pixels, planes, flat, shifts, direct) if k is direct or k.suits(c))
+    return kernel.backward_weight

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import flat_view
+from engine.kernels.nan import settle
 from engine.kernels.requests import SHARES, RequestBlock, in_shares, request_blocks, sum_samples
 from engine.kernels.runs import columns, flat, spread
 from engine.threads import for_each, get_threads
@@ -51,14 +51,14 @@ def suits(c: Correlation) -> bool:
         return False
     plan = flat(c)
     fits = min(plan.samples, plan.spread) > 0
-    return fits and plan.length <= MOST_COLUMNS * prod(c.positions)
+    return fits and plan.length <= MOST_COLUMNS * c.places
 
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
     # The bias is one more factor of a column of ones: adding it to short rows would take longer.
-    weights = w if bias is None else np.concatenate((w, bias[:, :, None]), axis=2)
-    flat_y = flat_view(y, prod(c.positions))
+    weights = w if bias is None else np.concatenate((w, bias[..., None]), -1)
+    plan, flat_y = flat(c), flat_view(y, c.places)
 
     def block(lo: int, hi: int) -> None:
         v = columns(c, hi - lo)
@@ -67,10 +67,11 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
             v.ones.fill(1)
         made = v.rows if flat_y is None else flat_y[lo:hi]
         np.matmul(weights, v.matrix if bias is None else v.biased, out=made)
+        settle(made)
         if flat_y is None:
             y[lo:hi] = made.reshape(y[lo:hi].shape)
 
-    for_each(block, _blocks(x.shape[0], flat(c).samples), c.flops * x.shape[0])
+    for_each(block, _blocks(x.shape[0], plan.samples), c.flops * x.shape[0])
 
 
 def _blocks(samples: int, most: int) -> tuple[tuple[int, int], ...]:
@@ -99,6 +100,7 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             v.made[..., _unused(c)] = 0
             v.add()
             target[...] = v.inner
+            settle(target)
 
     for_each(block, _blocks(dx.shape[0], flat(c).spread), c.flops * dx.shape[0])
 

@@ -28,6 +28,7 @@ from engine.geometry import ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
+from engine.kernels.nan import settle
 from engine.kernels.patches import within
 from engine.kernels.products import LINE, products, run
 from engine.kernels.slabs import Row, row
@@ -109,6 +110,7 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
         v.add(weights, dy[n, g], False)
         if not np.isfinite(np.add.reduce(v.planes, axis=None)):
             v.add(weights, dy[n, g], True)
+            settle(v.planes)
         if not found.covered:
             target[...] = 0
         for inputs, plane in v.moves:

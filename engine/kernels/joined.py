@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from engine.geometry import even, ranges
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.direct import part
+from engine.kernels.nan import settle
 from engine.kernels.patches import inside, within
 from engine.kernels.products import IN_PLACE, UNPACKED
 from engine.threads import PART_BYTES, check_stop, for_each, get_threads
@@ -45,7 +46,7 @@ DRAWN = 65_521
 @lru_cache(maxsize=4096)
 def suits(c: Correlation) -> bool:
     """True where a sample has few columns, and weights that BLAS reads through panels."""
-    columns = prod(c.positions)
+    columns = c.places
     plain = c.groups == 1 and c.itemsize == 4 and c.mode == "zeros" and not c.pointwise
     plain = plain and 1 < columns <= MOST_COLUMNS and all(a.stride <= a.kernel for a in c.axes)
     if not plain or c.outputs * c.channels * c.taps <= IN_PLACE:
@@ -56,7 +57,7 @@ def suits(c: Correlation) -> bool:
 
 def _chunks(c: Correlation) -> tuple[Range, ...]:
     """Channels of one product, so that the patches of all its samples fit the scratch."""
-    fitting = PART_BYTES // (c.taps * SAMPLES * prod(c.positions) * c.itemsize)
+    fitting = PART_BYTES // (c.taps * SAMPLES * c.places * c.itemsize)
     return ranges(c.channels, even(c.channels, fitting))
 
 
@@ -74,7 +75,7 @@ def _products(c: Correlation) -> set[tuple[int, int]]:
 
 def probe_bytes(c: Correlation) -> int:
     """What comparing the bits of products takes."""
-    columns = SAMPLES * prod(c.positions)
+    columns = SAMPLES * c.places
     return max(rows * depth + (rows + depth) * 2 * columns for rows, depth in _products(c)) * 4
 
 
@@ -102,7 +103,7 @@ def _product(left: Array, right: Array) -> Array:
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, 1, O, *P) from x (N, 1, C, *S), w (1, O, C·K) and bias (1, O) or None."""
-    columns, samples = prod(c.positions), x.shape[0]
+    columns, samples = c.places, x.shape[0]
     joint = samples > 1 and all(alike(*sizes, columns) for sizes in _products(c))
     offset = None if bias is None else bias[0].reshape(-1, *(1,) * len(c.axes))
 
@@ -121,10 +122,12 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
                 np.add(sums, made, out=sums)
         found = sums.reshape(-1, hi - lo, *c.positions).swapaxes(0, 1)
         outputs = slice(shares[0][0], bottom)
+        target = y[lo:hi, 0, outputs]
         if offset is None:
-            y[lo:hi, 0, outputs] = found
+            target[...] = found
         else:
-            np.add(found, offset[outputs], out=y[lo:hi, 0, outputs])
+            np.add(found, offset[outputs], out=target)
+        settle(target)
 
     together = ranges(samples, even(samples, min(SAMPLES, -(-samples // get_threads()))))
     shares = _shares(c)

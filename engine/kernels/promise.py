@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,7 +109,7 @@ def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[slice]) 
         spread = left.spread * right.spread
         if not spread < MOST_JOINT_SPREAD or _few_digits(x[span], dy[span]):
             return 0, 0
-        more, count = (MOST_JOINT_SPREAD / spread) ** 0.5, len(numbers) * prod(c.positions)
+        more, count = (MOST_JOINT_SPREAD / spread) ** 0.5, len(numbers) * c.places
         return left.largest(left.spread * more, count), right.largest(right.spread * more, count)
 
     return [limit(span) if span.start < span.stop else (0, 0) for span in spans]

@@ -62,7 +62,7 @@ class Flat:
 def flat(c: Correlation) -> Flat:
     """How the maps of a correlation are laid out."""
     padded = tuple(a.low + a.size + a.high for a in c.axes)
-    plane, outputs = prod(padded), prod(c.positions)
+    plane, outputs = prod(padded), c.places
     steps = tuple(prod(padded[d + 1 :]) for d in range(len(padded)))
     length = 1 + sum((p - 1) * step for p, step in zip(c.positions, steps, strict=True))
     rows, capacity = c.channels * c.taps, PART_BYTES // c.itemsize
@@ -114,8 +114,8 @@ class Columns:
         if self.inner.size < self.slab.size:
             self.slab.fill(0)
         self.inner[...] = x
-        np.copyto(self.shifted, self.moved)
-        np.copyto(self.columns, self.taps)
+        self.shifted[...] = self.moved
+        self.columns[...] = self.taps
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def columns(c: Correlation, samples: int) -> Columns:
     lead, last = (samples, c.groups, c.channels), c.axes[-1]
     slab = part(1, (*lead, *plan.padded), dtype)
     shifted = part(2, (*lead, last.kernel, *plan.padded[:-1], last.out), dtype)
-    biased = part(0, (samples, c.groups, c.channels * c.taps + 1, prod(c.positions)), dtype)
+    biased = part(0, (samples, c.groups, c.channels * c.taps + 1, c.places), dtype)
     found = biased[:, :, :-1].reshape(*lead, *c.kernel, *c.positions, copy=False)
     *across, one = slab.strides[3:]
     moved = (*slab.strides[:3], last.dilation * one, *across, one)
@@ -168,7 +168,7 @@ def columns(c: Correlation, samples: int) -> Columns:
         biased[:, :, :-1],
         biased[:, :, -1],
         biased,
-        part(2, (samples, c.groups, c.outputs, prod(c.positions)), dtype),
+        part(2, (samples, c.groups, c.outputs, c.places), dtype),
         part(1, (samples, c.groups, c.channels * c.taps, c.outputs), dtype),
     )
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from engine.convolution import (
     Convolution,
     ConvolutionConfig,
-    Geometry,
-    grouped,
     require_groups,
     resolve_padding,
 )
@@ -30,8 +28,6 @@ from engine.kernels.dispatch import (
     correlate,
     correlate_input,
     correlate_weight,
-    settles,
-    settles_input,
 )
 from engine.layouts import sample_tail
 from engine.operation import Tails, require_output
@@ -109,27 +105,11 @@ class Conv(Convolution):
         return Axis(size, kernel[axis], stride, dilation, low, high, out)
 
     def settles(self, plan: Plan, name: str) -> bool:
-        c: Correlation = plan.geometry.correlation
-        if name == "y":
-            return plan.config.fused is None and settles(c)
-        return name == "dx" and settles_input(c)
+        return name == "dx" or (name == "y" and plan.config.fused is None)
 
-    def apply(self, geometry: Geometry, x: Array, w: Array, bias: Array | None, y: Array) -> None:
-        c = geometry.correlation
-        split = None if bias is None else bias.reshape(c.groups, c.outputs)
-        correlate(c, grouped(x, c.groups), w, split, grouped(y, c.groups))
-
-    def apply_input(self, geometry: Geometry, dy: Array, w: Array, dx: Array) -> None:
-        c = geometry.correlation
-        correlate_input(c, grouped(dy, c.groups), w, grouped(dx, c.groups))
-
-    def apply_weight(
-        self, geometry: Geometry, x: Array, dy: Array, rows: Sequence[int], dw: Array
-    ) -> None:
-        c = geometry.correlation
-        correlate_weight(
-            c, grouped(x, c.groups), grouped(dy, c.groups), rows, grouped(dw, c.groups)
-        )
+    apply = staticmethod(correlate)
+    apply_input = staticmethod(correlate_input)
+    apply_weight = staticmethod(correlate_weight)
 
 
 OPERATION = Conv()

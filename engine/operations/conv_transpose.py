@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 from engine.convolution import (
     Convolution,
     ConvolutionConfig,
-    Geometry,
     Reading,
-    grouped,
     require_groups,
     resolve_padding,
 )
@@ -123,23 +121,21 @@ class ConvTranspose(Convolution):
     def sight(self, axis: Axis) -> int:
         return axis.sight
 
-    def apply(self, geometry: Geometry, x: Array, w: Array, bias: Array | None, y: Array) -> None:
-        c = geometry.correlation
-        correlate_input(c, grouped(x, c.groups), w, grouped(y, c.groups))
-        if bias is not None:
-            y += bias.reshape(-1, *(1,) * len(c.axes))
+    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
+        return name == "dx"
 
-    def apply_input(self, geometry: Geometry, dy: Array, w: Array, dx: Array) -> None:
-        c = geometry.correlation
-        correlate(c, grouped(dy, c.groups), w, None, grouped(dx, c.groups))
+    def apply(self, c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
+        correlate_input(c, x, w, y)
+        if bias is not None:
+            y += bias.reshape(c.groups, -1, *(1,) * len(c.axes))
+
+    def apply_input(self, c: Correlation, dy: Array, w: Array, dx: Array) -> None:
+        correlate(c, dy, w, None, dx)
 
     def apply_weight(
-        self, geometry: Geometry, x: Array, dy: Array, rows: Sequence[int], dw: Array
+        self, c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array
     ) -> None:
-        c = geometry.correlation
-        correlate_weight(
-            c, grouped(dy, c.groups), grouped(x, c.groups), rows, grouped(dw, c.groups)
-        )
+        correlate_weight(c, dy, x, rows, dw)
 
 
 OPERATION = ConvTranspose()

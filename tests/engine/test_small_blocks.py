@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
-from engine import execute, threads
+from engine import resolve, threads
 from engine.kernels import (
     activations,
     correlation,
@@ -59,10 +59,15 @@ def _small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def _forget() -> None:
     for cached in (
-        execute._prepared,
+        resolve._prepared,
         direct._block,
         direct._windows,
         dispatch._kernel,
+        dispatch._plain_kernel,
+        dispatch._forward,
+        dispatch._input,
+        dispatch._weight,
+        dispatch._plain_weight,
         flat.suits,
         folding.plan,
         folding._views,

@@ -46,13 +46,13 @@ def test_a_failure_in_any_block_is_raised() -> None:
 @pytest.mark.parametrize("flops", [0, MUCH])
 def test_stop_is_polled_before_blocks(flops: int) -> None:
     done: list[int] = []
-    with threads.stoppable(lambda: len(done) >= 3), pytest.raises(Stopped):
+    with threads.computing(lambda: len(done) >= 3), pytest.raises(Stopped):
         threads.for_each(done.append, [(i,) for i in range(1000)], flops)
     assert len(done) < 10
 
 
 def test_stop_ends_with_its_block() -> None:
-    with threads.stoppable(lambda: True):
+    with threads.computing(lambda: True):
         pass
     threads.check_stop()
 
@@ -98,9 +98,9 @@ def test_blas_is_held_to_one_thread_and_put_back() -> None:
     before = getter()
     setter(2)
     try:
-        with threads.single_threaded_blas():
+        with threads.computing():
             assert getter() == 1
-            with threads.single_threaded_blas():
+            with threads.computing():
                 assert getter() == 1
             assert getter() == 1
         assert getter() == 2

@@ -11,7 +11,7 @@ import pytest
 import engine
 from engine.kernels import joined
 from engine.kernels.dispatch import algorithm
-from engine.threads import get_threads, stoppable
+from engine.threads import computing, get_threads
 
 LAYERS: list[tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]] = [
     ({"padding": 1}, (256, 7, 7), (256, 256, 3, 3)),
@@ -114,7 +114,7 @@ def test_comparing_products_stops_when_asked_and_starts_again() -> None:
         return polled[-1]
 
     joined.alike.cache_clear()
-    with stoppable(stop), pytest.raises(engine.Stopped):
+    with computing(stop), pytest.raises(engine.Stopped):
         joined.alike(64, 600, 49)
     assert len(polled) == 2
     assert joined.alike.cache_info().currsize == 0

@@ -1,0 +1,69 @@
+"""How the tensors of a convolution map to the arrays of its correlation, as views where they can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernels.correlation import Correlation
+from engine.layouts import channels_first
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A convolution resolved: the correlation, and how its tensors come.
+
+    Attributes:
+        channels_last: whether samples have their channels last.
+        order: the permutation that brings a weight's axes to the order of the correlation.
+        flipped: whether kernels come reversed.
+    """
+
+    correlation: Correlation
+    channels_last: bool
+    order: tuple[int, ...]
+    flipped: bool
+
+    @cached_property
+    def ordered(self) -> bool:
+        """True where weights come as the correlation reads them."""
+        return not self.flipped and self.order == tuple(range(len(self.order)))
+
+    @cached_property
+    def _weights(self) -> tuple[int, ...]:
+        c = self.correlation
+        return c.groups, c.outputs, c.channels * c.taps
+
+    def grouped(self, samples: Array) -> Array:
+        """A view (N, G, C, *S)."""
+        a = channels_first(samples, self.channels_last) if self.channels_last else samples
+        groups = self.correlation.groups
+        return a[:, None] if groups == 1 else _split(a, groups)
+
+    def weights(self, weight: Array) -> Array:
+        """Weights as the correlation takes them: (G, O, C·K), contiguous."""
+        if not self.ordered:
+            weight = np.ascontiguousarray(self._canonical(weight, 0))
+        return weight.reshape(self._weights)
+
+    def gradients(self, weights: Array) -> Array:
+        """A view (R, G, O, C, *K) of the gradients of R weights."""
+        return _split(self._canonical(weights, 1), self.correlation.groups)
+
+    def _canonical(self, weight: Array, leading: int) -> Array:
+        """A view with the axes after the leading ones, and the kernel, as the correlation reads them."""
+        if self.ordered:
+            return weight
+        view = weight.transpose(*range(leading), *(leading + axis for axis in self.order))
+        return np.flip(view, tuple(range(leading + 2, view.ndim))) if self.flipped else view
+
+
+def _split(a: Array, groups: int) -> Array:
+    """A view with axis 1 split into (groups, members of a group)."""
+    return a.reshape(a.shape[0], groups, a.shape[1] // groups, *a.shape[2:])

@@ -1,0 +1,213 @@
+"""From names, dtypes and shapes to a call: all is decided here, and nothing large allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from engine.calls import Call
+from engine.errors import (
+    DtypeMismatch,
+    EngineError,
+    InvalidValue,
+    Loc,
+    MissingField,
+    ShapeMismatch,
+    UnknownAction,
+    UnknownField,
+    fail,
+    merged,
+)
+from engine.operation import Operation, require_shape
+from engine.plans import ACTIONS, PER_SAMPLE, Action, Plan, TensorSpec
+from engine.registry import find
+
+FLOATS = ("float16", "float32", "float64")
+DEEPEST = 6
+"""Levels of nesting in a config; no field has more than three."""
+
+PLAIN = frozenset((int, str, bool, float, type(None)))
+"""Types whose values are their own stand-ins."""
+
+INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
+
+
+_NAMES = {np.dtype(name).char: name for name in (*FLOATS, *INTEGERS)}
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """The dtype's canonical name, which NumPy works out anew each time it is asked."""
+    return _NAMES.get(dtype.char) or dtype.name
+
+
+def prepare(
+    operation: str,
+    action: str,
+    config: Mapping[str, Any] | None,
+    specs: Mapping[str, tuple[tuple[int, ...], str]],
+    wants: Sequence[str] | None = None,
+) -> tuple[Call, int]:
+    """Resolve a request from its config and its tensors' specs, each a shape and the name of a dtype.
+
+    Returns:
+        The call, which is equal for requests that may share a batch, and the number of samples.
+
+    Raises:
+        EngineError: naming every field that is wrong. Nothing large has been allocated.
+    """
+    key = tuple(specs.items())
+    frozen = _freeze(config, ("config",)), _freeze(wants, ("wants",))
+    return _prepared(operation, action, frozen[0], key, frozen[1])
+
+
+def _freeze(value: Any, loc: Loc) -> Any:
+    """A hashable stand-in for a plain value that keeps 1, 1.0 and true apart."""
+    if type(value) in PLAIN:
+        return (type(value), value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    # A dictionary is known at once; asking for any other mapping takes a microsecond.
+    if (type(value) is dict or isinstance(value, Mapping)) and len(loc) < DEEPEST:
+        return (
+            "map",
+            tuple(
+                [
+                    # A call for each entry would take twice as long.
+                    (key, (type(entry), entry))
+                    if type(key) is str and type(entry) in PLAIN
+                    else (str(key), _freeze(entry, (*loc, str(key))))
+                    for key, entry in value.items()
+                ]
+            ),
+        )
+    if isinstance(value, list | tuple) and len(loc) < DEEPEST:
+        return ("list", tuple(_freeze(entry, (*loc, i)) for i, entry in enumerate(value)))
+    if value is not None and not isinstance(value, str | int | float):
+        expected = "a plain value: null, boolean, number, text, list or map"
+        raise fail(InvalidValue, loc, "not a value for a config", expected, type(value).__name__)
+    return (type(value), value)
+
+
+def _thaw(value: Any) -> Any:
+    kind, content = value
+    if kind == "map":
+        return {key: _thaw(entry) for key, entry in content}
+    if kind == "list":
+        return [_thaw(entry) for entry in content]
+    return content
+
+
+@lru_cache(maxsize=1024)
+def _prepared(
+    name: str,
+    action: str,
+    config: Any,
+    key: tuple[tuple[str, tuple[tuple[int, ...], str]], ...],
+    wants: Any,
+) -> tuple[Call, int]:
+    operation = find(name)
+    if action not in ACTIONS:
+        expected = " or ".join(ACTIONS)
+        raise fail(UnknownAction, ("action",), "no such action", expected, action)
+    specs = {name: TensorSpec(*spec) for name, spec in key}
+    _check_names(operation.inputs(action), specs)
+    plan, samples = resolve(operation, _thaw(config), specs)
+    call = Call(
+        operation=operation.name,
+        action=action,
+        wants=_wants(operation, plan, action, tuple(specs), _thaw(wants)),
+        plan=plan,
+        given=tuple((name, spec.dtype) for name, spec in sorted(specs.items())),
+    )
+    return call, samples
+
+
+def resolve(operation: Operation, config: Any, specs: Mapping[str, TensorSpec]) -> tuple[Plan, int]:
+    """The plan and the number of samples; the names of the tensors have been checked."""
+    dtype = _common_dtype(specs)
+    shapes = {name: spec.shape for name, spec in specs.items()}
+    leading = operation.leading(shapes, config)
+    if leading not in specs:
+        raise fail(MissingField, (leading,), "required", "a tensor", None)
+    low, high = operation.ranks()
+    rank = len(shapes[leading])
+    if not low <= rank <= high:
+        loc = (leading, "shape")
+        raise fail(ShapeMismatch, loc, "wrong rank", f"{low} to {high} axes", list(shapes[leading]))
+    _check_sizes(shapes)
+    settled = operation.read_config(config, rank - 2)
+    tails = {name: shape[1:] if name in PER_SAMPLE else shape for name, shape in shapes.items()}
+    plan = operation.plan(settled, tails, dtype)
+    samples = shapes[leading][0]
+    operation.check_samples(settled, samples)
+    for name, shape in shapes.items():
+        require_shape(name, shape, plan.shape(name, samples))
+    return plan, samples
+
+
+def _check_names(inputs: Mapping[str, bool], specs: Mapping[str, TensorSpec]) -> None:
+    errors: list[EngineError] = [
+        fail(UnknownField, (name,), "no such tensor here", f"one of {', '.join(inputs)}", name)
+        for name in specs
+        if name not in inputs
+    ]
+    errors += [
+        fail(MissingField, (name,), "required", "a tensor", None)
+        for name, required in inputs.items()
+        if required and name not in specs
+    ]
+    if errors:
+        raise merged(errors)
+
+
+def _check_sizes(shapes: Mapping[str, tuple[int, ...]]) -> None:
+    for name, shape in shapes.items():
+        for axis, size in enumerate(shape):
+            if size < 1 and not (axis == 0 and name in PER_SAMPLE and size == 0):
+                loc = (name, "shape", axis)
+                raise fail(ShapeMismatch, loc, "an axis is empty", "at least 1", size)
+
+
+def _common_dtype(specs: Mapping[str, TensorSpec]) -> str:
+    """The dtype of the result: the one that all floating tensors have; integer x counts as float32."""
+    first: tuple[str, str] | None = None
+    for name, spec in specs.items():
+        dtype = spec.dtype
+        if name == "indices":
+            if dtype not in INTEGERS:
+                expected = "int64"
+                raise fail(DtypeMismatch, (name, "dtype"), "not integers", expected, dtype)
+            continue
+        if dtype in INTEGERS and name == "x":
+            dtype = "float32"
+        if dtype not in FLOATS:
+            loc = (name, "dtype")
+            raise fail(DtypeMismatch, loc, "not accepted here", ", ".join(FLOATS), dtype)
+        if first is None:
+            first = name, dtype
+        elif dtype != first[1]:
+            expected = f"{first[1]}, as {first[0]} has"
+            raise fail(DtypeMismatch, (name, "dtype"), "dtypes differ", expected, dtype)
+    return first[1] if first else "float32"
+
+
+def _wants(
+    operation: Operation, plan: Plan, action: Action, given: Sequence[str], wants: Any
+) -> tuple[str, ...]:
+    if action == "forward":
+        if wants is not None:
+            raise fail(UnknownField, ("wants",), "only backward has it", None, wants)
+        return operation.forward_outputs(plan)
+    allowed = operation.wantable(given)
+    if wants is None:
+        return operation.gradients(given)
+    if not isinstance(wants, list) or not wants:
+        raise fail(InvalidValue, ("wants",), "not a list of names", ", ".join(allowed), wants)
+    for place, name in enumerate(wants):
+        if name not in allowed:
+            expected = f"one of {', '.join(allowed)}"
+            raise fail(InvalidValue, ("wants", place), "cannot be given here", expected, name)
+    return tuple(name for name in allowed if name in wants)

@@ -1,0 +1,65 @@
+"""Which kernel computes what; whichever it is, every NaN comes out with the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.geometry import Axis, strided_out
+from engine.kernels import dispatch
+from engine.kernels.correlation import Correlation
+from tests.engine.kernels.images import tensors
+
+
+def layer(
+    size: int,
+    kernel: int,
+    stride: int,
+    groups: int,
+    channels: int,
+    outputs: int,
+    last: bool = False,
+    mode: str = "zeros",
+) -> Correlation:
+    axis = Axis(size, kernel, stride, 1, 1, 1, strided_out(size, kernel, stride, 1, 1))
+    return Correlation((axis,) * 2, groups, channels, outputs, mode, 4, "auto", last)
+
+
+LAYERS = {
+    "winograd": layer(24, 3, 1, 1, 32, 32),
+    "banded": layer(16, 3, 1, 9, 1, 1),
+    "flat": layer(9, 3, 1, 1, 3, 16),
+    "joined": layer(7, 3, 1, 1, 192, 192),
+    "pixels": layer(9, 3, 1, 8, 1, 1, last=True),
+    "direct": layer(9, 3, 2, 2, 3, 20, mode="reflect"),
+}
+
+
+@pytest.mark.parametrize("kernel", LAYERS)
+def test_layers_go_to_their_kernels(kernel: str) -> None:
+    assert dispatch._kernel(LAYERS[kernel]) == kernel
+
+
+STRIDED = {
+    "folded": layer(17, 3, 2, 1, 3, 16),
+    "stuffed": layer(16, 3, 2, 4, 1, 1),
+    "by residues": layer(9, 4, 2, 1, 8, 4),
+}
+
+
+@pytest.mark.parametrize("name", [*LAYERS, *STRIDED])
+def test_every_nan_has_the_same_bits(name: str) -> None:
+    c = (LAYERS | STRIDED)[name]
+    x, w, bias, dy = (array.astype(np.float32) for array in tensors(c, 2))
+    # Two NaN with a sign and a payload, and infinities that cancel to one more.
+    odd = np.array([0xFFC00001, 0x7FC12345], np.uint32).view(np.float32)
+    for numbers in (x, dy):
+        numbers.reshape(-1)[[0, -1]] = odd
+        numbers.reshape(-1)[[7, 9]] = np.inf, -np.inf
+    bias[0, 0] = odd[0]
+    y, dx = np.empty_like(dy), np.empty_like(x)
+    with np.errstate(invalid="ignore"):
+        dispatch.correlate(c, x, w, bias, y)
+        dispatch.correlate_input(c, dy, w, dx)
+    for made in (y, dx):
+        assert set(made[np.isnan(made)].view(np.uint32).tolist()) == {0x7FC00000}
