@@ -35,12 +35,12 @@ PLAIN = frozenset((int, str, bool, float, type(None)))
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 
 
-_NAMES = {np.dtype(name).char: name for name in (*FLOATS, *INTEGERS)}
+_NAMES = {np.dtype(name): name for name in (*FLOATS, *INTEGERS)}
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """The dtype's canonical name, which NumPy works out anew each time it is asked."""
-    return _NAMES.get(dtype.char) or dtype.name
+    return _NAMES.get(dtype) or dtype.name
 
 
 def prepare(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from engine.kernels.runs import columns, flat, spread
 from engine.threads import for_each, get_threads
 
 Array = NDArray[Any]
+Cut = tuple[Sequence[RequestBlock], int, Correlation, slice]
 
 MOST_COLUMNS = 1.5
 """Columns for each output above which multiplying those that are dropped costs more than is saved."""
@@ -96,7 +98,7 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
         v.after.fill(0)
         v.add()
         target[...] = v.inner
-        if not np.isfinite(np.add.reduce(target, axis=None)):
+        if not isfinite(np.add.reduce(target, axis=None)):
             v.made[..., _unused(c)] = 0
             v.add()
             target[...] = v.inner
@@ -110,12 +112,8 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
 
     `rows` says how many consecutive samples belong to each request.
     """
-    halves = _halves(c)
-    batches = [
-        in_shares(batch, SHARES // len(halves)) for batch in request_blocks(rows, flat(c).most)
-    ]
+    places, cuts = _cuts(c, tuple(rows), flat(c).most)
     # A request of several blocks sums each share of them in a place of its own.
-    places = max(map(len, batches), default=1)
     sums = dw[:, None] if places == 1 else np.empty((len(rows), places, *dw.shape[1:]), dw.dtype)
     sums[...] = 0
 
@@ -134,18 +132,24 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
             target = sums[requests, place, :, :, channels]
             target += sum_samples(v.sums, each).swapaxes(2, 3).reshape(target.shape)
 
-    cuts = [
-        (blocks, place, own, channels)
-        for shares in batches
-        for place, blocks in enumerate(shares)
-        for own, channels in halves
-    ]
     for_each(block, cuts, c.flops * x.shape[0])
     if places > 1:
         np.add.reduce(sums, axis=1, out=dw)
 
 
 @lru_cache(maxsize=1024)
+def _cuts(c: Correlation, rows: tuple[int, ...], most: int) -> tuple[int, tuple[Cut, ...]]:
+    """Places of a request's sums, and what makes them: blocks of samples in order, a place, a half."""
+    halves = _halves(c)
+    batches = [in_shares(batch, SHARES // len(halves)) for batch in request_blocks(rows, most)]
+    return max(map(len, batches), default=1), tuple(
+        (blocks, place, own, channels)
+        for shares in batches
+        for place, blocks in enumerate(shares)
+        for own, channels in halves
+    )
+
+
 def _halves(c: Correlation) -> tuple[tuple[Correlation, slice], ...]:
     """The correlation cut in two along its channels, if they have rows enough, for threads to share."""
     parts = 2 if c.channels * c.taps >= SHARED_ROWS else 1

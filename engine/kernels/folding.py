@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -108,7 +108,7 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             dx[n, g, lo:hi],
         )
         v.add(weights, dy[n, g], False)
-        if not np.isfinite(np.add.reduce(v.planes, axis=None)):
+        if not isfinite(np.add.reduce(v.planes, axis=None)):
             v.add(weights, dy[n, g], True)
             settle(v.planes)
         if not found.covered:

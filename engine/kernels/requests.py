@@ -7,6 +7,7 @@ from its own first sample, so its sum has one order whoever else is in the batch
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate, product
 from typing import Any, TypeVar
 
@@ -30,20 +31,29 @@ def samples_of(rows: Sequence[int]) -> list[slice]:
     return [slice(end - count, end) for count, end in zip(rows, accumulate(rows), strict=True)]
 
 
-def request_blocks(rows: Sequence[int], samples: int) -> Iterator[list[RequestBlock]]:
+def request_blocks(rows: Sequence[int], samples: int) -> tuple[tuple[RequestBlock, ...], ...]:
     """Cut a batch into blocks of about `samples` samples.
 
-    Requests of equal size share a block where several fit. Blocks in one list belong to the same
-    requests and must run in order; different lists are independent.
+    Requests of equal size share a block where several fit. Blocks in one tuple belong to the same
+    requests and must run in order; different tuples are independent.
     """
+    return _request_blocks(tuple(rows), samples)
+
+
+@lru_cache(maxsize=1024)
+def _request_blocks(rows: tuple[int, ...], samples: int) -> tuple[tuple[RequestBlock, ...], ...]:
+    return tuple(_cut(rows, samples))
+
+
+def _cut(rows: tuple[int, ...], samples: int) -> Iterator[tuple[RequestBlock, ...]]:
     request = start = 0
     while request < len(rows):
         each = rows[request]
         if each > samples:
-            yield [
+            yield tuple(
                 (slice(request, request + 1), slice(start + lo, start + hi), hi - lo)
                 for lo, hi in ranges(each, even(each, samples))
-            ]
+            )
             request, start = request + 1, start + each
             continue
         last = request + 1
@@ -51,7 +61,7 @@ def request_blocks(rows: Sequence[int], samples: int) -> Iterator[list[RequestBl
             last += 1
         end = start + (last - request) * each
         if each:
-            yield [(slice(request, last), slice(start, end), each)]
+            yield ((slice(request, last), slice(start, end), each),)
         request, start = last, end
 
 
