@@ -46,6 +46,7 @@ class Run:
         members: the jobs that share it.
         started: when, on `time.monotonic`. give_up: when its worker is killed, and for what reason.
         large: whether it holds its worker for long.
+        helpers: workers that had nothing to do when it began.
     """
 
     members: list[Pending]
@@ -53,6 +54,7 @@ class Run:
     started: float
     give_up: float
     large: bool = False
+    helpers: int = 0
     reason: str = "stuck"
     timer: asyncio.TimerHandle | None = None
 
@@ -70,7 +72,8 @@ class Run:
         """What the worker is given."""
         first = self.members[0].job
         tensors = [member.job.tensors for member in self.members]
-        return Task(first.call, first.config, first.specs, first.wants, tensors, self.rows)
+        given = first.call, first.config, first.specs, first.wants, tensors, self.rows
+        return Task(*given, self.helpers)
 
     def watch(self) -> None:
         """Kill a worker that cannot or should not go on; look again later."""
@@ -152,7 +155,8 @@ class Runner:
             return None
         now = time.monotonic()
         large = not express and self._queue.is_large(members)
-        run = Run(members, worker, now, now + self._max_compute_s, large)
+        helpers = 0 if express else self._queue.helpers(members)
+        run = Run(members, worker, now, now + self._max_compute_s, large, helpers)
         if large:
             self._queue.hold()
         for member in members:

@@ -16,6 +16,9 @@ from app.batcher import Batcher, BatchLimits
 from app.jobs import Observer, Pending
 from app.workers.task import Worker
 
+LONG_WORK = 1e9
+"""Work that takes a worker about ten milliseconds, far longer than threads take to start."""
+
 
 class WorkQueue:
     """Jobs that wait, and workers that are idle; never both for longer than a turn of the loop."""
@@ -96,6 +99,12 @@ class WorkQueue:
     def is_large(self, batch: Sequence[Pending]) -> bool:
         """Whether a batch holds a worker for long."""
         return sum(pending.work for pending in batch) > self._small
+
+    def helpers(self, batch: Sequence[Pending]) -> int:
+        """Workers that have nothing to do while a request, just taken alone, is computed for long."""
+        if self.depth or len(batch) > 1 or batch[0].work < LONG_WORK:
+            return 0
+        return sum(not future.done() for future in self._idle)
 
     def hold(self) -> None:
         """A worker, not the express worker, has begun a large batch."""

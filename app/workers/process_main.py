@@ -1,6 +1,7 @@
 """A worker process: ``python -m app.workers.process_main CONTROL ARENA ARENA THREADS``.
 
-The first three arguments are inherited file descriptors.
+The first three arguments are inherited file descriptors, the last is the number of the engine's threads.
+Where other workers have nothing to do, a task has their threads too; no bit of its results depends on that.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from app.workers import protocol
 from app.workers.arena import Mapping, Region
 from app.workers.attendant import attend
 from app.workers.channel import Message
+from app.workers.cpus import available_cpus
 
 Run = Callable[..., dict[str, NDArray[Any]]]
 
@@ -27,7 +29,13 @@ def main(arguments: list[str], run: Run = engine.run) -> None:
     engine.set_threads(threads)
     engine.operations()  # imports them all, for which the first task would wait otherwise
     arenas = [Mapping(fd) for fd in arena_fds]
-    attend(control_fd, lambda message: _answer(message, arenas, run))
+    cpus = available_cpus()
+
+    def answer(message: Message) -> Message:
+        engine.set_threads(min(threads * (1 + message["helpers"]), cpus))
+        return _answer(message, arenas, run)
+
+    attend(control_fd, answer)
 
 
 def _answer(message: Message, arenas: list[Mapping], run: Run) -> Message:

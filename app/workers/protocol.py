@@ -1,7 +1,7 @@
 """What the messages between the server and a worker say; both sides in one place.
 
 worker → server     {"ready": pid}                                  once
-server → worker     {"arena", "size", "rows", "inputs", "outputs", "plan"}
+server → worker     {"arena", "size", "rows", "helpers", "inputs", "outputs", "plan"}
 worker → server     {"compute_s"} | {"refused", "issues"} | {"stopped"} | {"exhausted"} | {"failed"}
 """
 
@@ -47,6 +47,7 @@ def order(
         "arena": arena,
         "size": size,
         "rows": task.rows,
+        "helpers": task.helpers,
         "inputs": inputs,
         "outputs": outputs,
         # A string of its own, by which the worker finds what it prepared before.

@@ -29,6 +29,7 @@ class Task:
         config, specs, wants: from which `engine.prepare` makes the same call again elsewhere.
         tensors: of each request; the call's parameters are taken from the first.
         rows: samples of each request.
+        helpers: workers that have nothing to do, whose CPUs it may use besides.
     """
 
     call: engine.Call
@@ -37,6 +38,7 @@ class Task:
     wants: Sequence[str] | None
     tensors: Sequence[Tensors]
     rows: Sequence[int]
+    helpers: int = 0
 
     def joined(self) -> list[tuple[str, str, tuple[int, ...]]]:
         """Name, NumPy's dtype string and shape of each tensor that the call reads."""

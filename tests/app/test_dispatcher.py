@@ -15,7 +15,7 @@ import weakref
 import numpy as np
 import pytest
 
-from app import runner
+from app import runner, workqueue
 from app.admission import CostLimits, QueueLimits
 from app.batcher import BatchLimits
 from app.errors import (
@@ -24,6 +24,8 @@ from app.errors import (
     QueueFull,
     ShuttingDown,
 )
+from app.workers.process import ProcessWorker
+from app.workers.task import Task
 from tests.app.dispatching import PATIENCE_S, dispatching, expected, job, scenario
 from tests.app.gates import Gate
 from tests.app.workers import faulty
@@ -96,6 +98,36 @@ async def test_large_tensors_come_through_an_arena_that_grows_and_shrinks_back()
             while any(os.fstat(arena.fd).st_size > arena.keep for arena in arenas):
                 await asyncio.sleep(0.05)
         assert (await rig.dispatcher.submit(jobs[0])).body == expected(jobs[0])
+
+
+@scenario
+async def test_long_work_alone_has_the_cpus_of_workers_without_any(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = ProcessWorker.begin
+    helpers: list[int] = []
+
+    async def noted(worker: ProcessWorker, task: Task) -> None:
+        helpers.append(task.helpers)
+        await begin(worker, task)
+
+    monkeypatch.setattr(workqueue, "LONG_WORK", 1e5)
+    monkeypatch.setattr(ProcessWorker, "begin", noted)
+    long = job(width=1 << 16)
+    async with dispatching(2) as rig:
+        async with asyncio.timeout(30):
+            while len(rig.dispatcher._queue._idle) < 2:
+                await asyncio.sleep(0.01)
+        assert (await rig.dispatcher.submit(long)).body == expected(long)
+        await rig.dispatcher.submit(job())
+        held = await rig.hold(gate)
+        assert (await rig.dispatcher.submit(long)).body == expected(long)
+        gate.open()
+        await held
+        both = [rig.submit(job(width=1 << 16, seed=seed)) for seed in range(2)]
+        await asyncio.gather(*both)
+    assert helpers[:4] == [1, 0, 0, 0], "long, small, small at the gate, long beside it"
+    assert not any(helpers[4:]), "they have company"
 
 
 # ---- admission

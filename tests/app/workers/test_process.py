@@ -8,11 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import engine
 from app.dispatcher import Answer, Job
 from app.workers import child
 from app.workers.arena import KEEP_S
+from app.workers.cpus import available_cpus
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import SUSPENDED, Task, WorkerDied
 from tests.app.dispatching import encode, expected, job, scenario
@@ -42,6 +45,29 @@ async def test_it_runs_wherever_the_server_was_started(
     assert b"OPENBLAS_NUM_THREADS=1" in environment
     await worker.close()
     assert not Path(f"/proc/{worker.pid}").exists()
+
+
+@pytest.mark.skipif(available_cpus() < 2, reason="there is nobody's CPU to use")
+@scenario
+async def test_a_task_has_the_threads_of_helpers_and_the_same_bits() -> None:
+    random, shapes = np.random.default_rng(0), {"x": (1, 64, 64, 64), "weight": (64, 64, 3, 3)}
+    tensors = {n: random.standard_normal(s, dtype=np.float32) for n, s in shapes.items()}
+    specs = {name: engine.TensorSpec(a.shape, "float32") for name, a in tensors.items()}
+    call, _ = engine.prepare("conv", "forward", None, specs)
+    worker = ProcessWorker(ProcessOptions())
+    await worker.start()
+    alone = threads(worker)
+    results = []
+    for helpers in (0, 1, 0):
+        await worker.begin(Task(call, None, specs, None, [tensors], [1], helpers))
+        results.append((await worker.finish()).outputs["y"].tobytes())
+        assert threads(worker) == alone + (helpers > 0)
+    assert results == [engine.run(call, tensors)["y"].tobytes()] * 3
+    await worker.close()
+
+
+def threads(worker: ProcessWorker) -> int:
+    return len(list(Path(f"/proc/{worker.pid}/task").iterdir()))
 
 
 def test_the_first_task_waits_for_no_import() -> None:
