@@ -76,7 +76,8 @@ def _compute(
         array = arrays[name] = np.asarray(value)
         specs[name] = array.shape, dtype_name(array.dtype)
     call, samples = prepare(operation, action, config, specs, wants)
-    return split(run(call, arrays, (samples,)), (samples,))[0]
+    rows = (samples,)
+    return split(run(call, arrays, rows), rows)[0]
 
 
 @dataclass(frozen=True)

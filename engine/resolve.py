@@ -58,9 +58,8 @@ def prepare(
     Raises:
         EngineError: naming every field that is wrong. Nothing large has been allocated.
     """
-    key = tuple(specs.items())
-    frozen = _freeze(config, ("config",)), _freeze(wants, ("wants",))
-    return _prepared(operation, action, frozen[0], key, frozen[1])
+    settled, wanted = _freeze(config, ("config",)), _freeze(wants, ("wants",))
+    return _prepared(operation, action, settled, tuple(specs.items()), wanted)
 
 
 def _freeze(value: Any, loc: Loc) -> Any:
