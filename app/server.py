@@ -25,7 +25,7 @@ from app.keepalive import LAST_READ_S
 from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.settings import Settings
-from app.workers.memory import give_back, keep_freed_bodies
+from app.workers.memory import KEEP_S, give_back, keep_freed_bodies
 from app.workers.turns import come_first
 
 SWEEP_S = 1.0
@@ -137,7 +137,8 @@ class Server(uvicorn.Server):
         self._lifecycle.draining = self.should_exit = True
 
     async def _sweep(self) -> None:
-        before, served, kept = monotonic(), 0, False
+        before = used = monotonic()
+        served, kept = 0, False
         while True:
             await asyncio.sleep(SWEEP_S)
             await asyncio.sleep(LAST_READ_S)
@@ -147,10 +148,11 @@ class Server(uvicorn.Server):
                 if isinstance(connection, Connection):
                     connection.expire(now, lost if lost > SUSPENDED_S else 0.0)
             before = now
-            idle = not self._lifecycle.in_flight and served == self.server_state.total_requests
-            if idle and kept:
+            if self._lifecycle.in_flight or served != self.server_state.total_requests:
+                served, used, kept = self.server_state.total_requests, now, True
+            elif kept and now - used > KEEP_S:
                 give_back()
-            served, kept = self.server_state.total_requests, not idle
+                kept = False
 
 
 def listen(settings: Settings) -> socket.socket:

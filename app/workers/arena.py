@@ -21,13 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.workers.memory import KEEP_S
+
 ALIGNMENT = 64
 """Of tensors, in bytes: a cache line, and the widest vector register."""
 
 PAGE = mmap.PAGESIZE
-
-KEEP_S = 1.0
-"""For so long an arena stays large without need: to find and clear pages takes a third of a large task."""
 
 
 class Region(NamedTuple):

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import ctypes
 
+KEEP_S = 10.0
+"""For so long much memory is kept that is not used: who asks for large work now and then need not wait for
+its pages, which takes a third of a large task."""
+
 KEPT_BYTES = 64 << 20
 """Free memory that a process keeps at most at the end of its heap."""
 

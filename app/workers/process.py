@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.workers import protocol
-from app.workers.arena import KEEP_S, Arena, place
+from app.workers.arena import Arena, place
 from app.workers.channel import Message
 from app.workers.child import Child
+from app.workers.memory import KEEP_S
 from app.workers.offload import copying
 from app.workers.task import Result, Task
 

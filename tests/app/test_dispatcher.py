@@ -24,6 +24,7 @@ from app.errors import (
     QueueFull,
     ShuttingDown,
 )
+from app.workers import process
 from app.workers.process import ProcessWorker
 from app.workers.task import Task
 from tests.app.dispatching import PATIENCE_S, dispatching, expected, job, scenario
@@ -87,7 +88,10 @@ async def test_with_batching_off_every_request_is_alone(gate: Gate) -> None:
 
 
 @scenario
-async def test_large_tensors_come_through_an_arena_that_grows_and_shrinks_back() -> None:
+async def test_large_tensors_come_through_an_arena_that_grows_and_shrinks_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(process, "KEEP_S", 0.5)
     jobs = [job(width=1 << 20, seed=1), job(seed=2), job(width=3 << 20, seed=3)]
     async with dispatching() as rig:
         for given in jobs:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.workers.arena import ALIGNMENT, KEEP_S, PAGE, Arena, Mapping, place
+from app.workers.arena import ALIGNMENT, PAGE, Arena, Mapping, place
+from app.workers.memory import KEEP_S
 
 
 @pytest.fixture

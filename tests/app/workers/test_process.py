@@ -13,8 +13,7 @@ import pytest
 
 import engine
 from app.dispatcher import Answer, Job
-from app.workers import child
-from app.workers.arena import KEEP_S
+from app.workers import child, process
 from app.workers.cpus import available_cpus
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import SUSPENDED, Task, WorkerDied
@@ -84,15 +83,16 @@ process_main.main(["0", "1"])
 async def test_memory_is_given_back_after_a_rest_and_not_while_there_is_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(process, "KEEP_S", 0.8)
     worker = ProcessWorker(ProcessOptions(keep_bytes=1 << 12))
     await worker.start()
     large, arenas = job(width=1 << 20), worker._arenas
     for _ in range(2):
         assert await answered(worker, large)
     worker.rest()
-    await asyncio.sleep(KEEP_S / 2)
+    await asyncio.sleep(0.4)
     assert await answered(worker, large)
-    await asyncio.sleep(KEEP_S)
+    await asyncio.sleep(0.8)
     assert all(arena.large for arena in arenas), "nobody said that it rests"
     worker.rest()
     async with asyncio.timeout(30):
@@ -103,7 +103,7 @@ async def test_memory_is_given_back_after_a_rest_and_not_while_there_is_work(
     await worker.close()
     touched: list[object] = []
     monkeypatch.setattr(mmap, "mmap", lambda *given: touched.append(given))
-    await asyncio.sleep(KEEP_S * 1.2)
+    await asyncio.sleep(1.0)
     assert not touched, "its files are closed, and their numbers may be others'"
 
 
