@@ -24,8 +24,9 @@ from app.files import with_files
 from app.keepalive import LAST_READ_S
 from app.lifecycle import Lifecycle
 from app.main import create_app
+from app.routes.body import Intake
 from app.settings import Settings
-from app.workers.memory import KEEP_S, give_back, keep_freed_bodies
+from app.workers.memory import KEEP_S, MAPPED_BYTES, give_back, keep_freed_bodies
 from app.workers.turns import come_first
 
 SWEEP_S = 1.0
@@ -70,6 +71,7 @@ class Server(uvicorn.Server):
             )
         )
         self._lifecycle: Lifecycle = app.state.lifecycle
+        self._intake: Intake = app.state.intake
         self._settings = settings
         self._listener = listener
         self._forced = asyncio.Event()
@@ -138,7 +140,7 @@ class Server(uvicorn.Server):
 
     async def _sweep(self) -> None:
         before = used = monotonic()
-        served, kept = 0, False
+        kept = False
         while True:
             await asyncio.sleep(SWEEP_S)
             await asyncio.sleep(LAST_READ_S)
@@ -148,11 +150,12 @@ class Server(uvicorn.Server):
                 if isinstance(connection, Connection):
                     connection.expire(now, lost if lost > SUSPENDED_S else 0.0)
             before = now
-            if self._lifecycle.in_flight or served != self.server_state.total_requests:
-                served, used, kept = self.server_state.total_requests, now, True
+            if self._intake.most >= MAPPED_BYTES:
+                used, kept = now, True
             elif kept and now - used > KEEP_S:
                 give_back()
                 kept = False
+            self._intake.most = self._intake.held
 
 
 def listen(settings: Settings) -> socket.socket:

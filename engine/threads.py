@@ -180,13 +180,21 @@ def _next(queue: Iterator[tuple[Any, ...]]) -> tuple[Any, ...] | None:
 
 
 def _submit(work: Callable[[], None], most: int) -> list[Future[None]]:
-    """Have `work` done on our other threads, at most so many times."""
+    """Have `work` done on our other threads, at most so many times; on fewer where no more can be had."""
     global _pool
+    submitted: list[Future[None]] = []
     # Under the lock, so that nobody gives the threads up before they have the work.
     with _lock:
         if _pool is None:
             _pool = ThreadPoolExecutor(_threads, thread_name_prefix="convoke-engine")
-        return [_pool.submit(work) for _ in range(min(_threads - 1, most))]
+        try:
+            # What was submitted before a failure stays in the list.
+            submitted.extend(_pool.submit(work) for _ in range(min(_threads - 1, most)))
+        except RuntimeError:
+            # The system grants no thread. The pool would hold on to work that it has nobody for.
+            _pool.shutdown(wait=False, cancel_futures=True)
+            _pool = None
+    return [each for each in submitted if not each.cancelled()]
 
 
 @cache

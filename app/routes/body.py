@@ -23,11 +23,12 @@ class Intake:
 
     Attributes:
         held: bytes held now.
+        most: the most since somebody set it to less.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self.held = 0
+        self.held = self.most = 0
 
     async def read(
         self,
@@ -64,6 +65,7 @@ class Intake:
     def hold(self, size: int) -> None:
         """Count an answer. It is there already, so only new requests can be refused for it."""
         self.held += size
+        self.most = max(self.most, self.held)
 
     def release(self, size: int) -> None:
         """Give back what a body held."""
@@ -75,6 +77,7 @@ class Intake:
         def count(size: int) -> None:
             record.bytes_in += size
             self.held += size
+            self.most = max(self.most, self.held)
             if record.bytes_in > limit:
                 raise _too_large(limit, setting, record.bytes_in)
             if self.held > self._capacity:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.workers.memory import KEEP_S
+from app.workers.memory import KEEP_S, KEPT_ARENA_BYTES
 
 ALIGNMENT = 64
 """Of tensors, in bytes: a cache line, and the widest vector register."""
@@ -122,8 +122,13 @@ class Arena(Mapping):
         """Whether it has more than it keeps."""
         return self.size > self.keep
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is large, and not too large to stay so for a while."""
+        return self.keep < self.size <= KEPT_ARENA_BYTES
+
     def fit(self, size: int) -> None:
-        """Have room for `size` bytes: grow if need be, shrink if `keep` has done for KEEP_S.
+        """Have room for `size` bytes: grow if need be, shrink if `keep` will do and it waits no longer.
 
         Raises:
             MemoryError: it is more than the capacity.
@@ -133,7 +138,7 @@ class Arena(Mapping):
         now = self._clock()
         if size > self.keep:
             self._needed = now
-        elif now - self._needed > KEEP_S:
+        elif not self.waits or now - self._needed > KEEP_S:
             self.shrink()
         if size > self.size:
             # In powers of two, so that a row of growing batches maps the file a few times only.

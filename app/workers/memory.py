@@ -12,6 +12,9 @@ KEEP_S = 10.0
 """For so long much memory is kept that is not used: who asks for large work now and then need not wait for
 its pages, which takes a third of a large task."""
 
+KEPT_ARENA_BYTES = 64 << 20
+"""The largest arena of a worker that is kept so; larger ones are given back at once."""
+
 KEPT_BYTES = 64 << 20
 """Free memory that a process keeps at most at the end of its heap."""
 
@@ -19,7 +22,7 @@ MAPPED_BYTES = 4 << 20
 """Blocks of so many bytes are not taken from the heap, and given back at once."""
 
 KEPT_BODIES_BYTES = 128 << 20
-"""The same for a process that gives all back when it has nothing to do: whole large bodies, and answers."""
+"""The same for a process that gives all back in the end: whole large bodies, and answers."""
 
 MAPPED_BODIES_BYTES = 32 << 20
 """The most that glibc grants."""
@@ -33,7 +36,7 @@ def keep_freed_memory() -> None:
 
 
 def keep_freed_bodies() -> None:
-    """The same for large blocks, for a process that calls `give_back`.
+    """The same for large blocks, for a process that calls `give_back` some time after there were any.
 
     Its threads share one heap: what one thread keeps, another would have to ask for anew.
     """
@@ -42,7 +45,7 @@ def keep_freed_bodies() -> None:
 
 
 def give_back() -> None:
-    """Give all free memory back (malloc_trim(3)), which takes a millisecond or two."""
+    """Give all free memory back (malloc_trim(3)), which takes a millisecond or two for 100 MiB."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -74,9 +74,13 @@ class ProcessWorker(Child):
         return Result(self._outputs, protocol.seconds(await self._reply))
 
     def rest(self) -> None:
-        """Give back shared memory beyond what is kept, if nothing comes for KEEP_S."""
+        """Give back shared memory beyond what is kept: at once, or if nothing comes for KEEP_S."""
         self._outputs = {}
-        if any(arena.large for arena in self._arenas):
+        waiting = [arena for arena in self._arenas if arena.waits]
+        for arena in self._arenas:
+            if arena not in waiting:
+                arena.shrink()
+        if waiting:
             self._rest_no_more()
             self._resting = asyncio.get_running_loop().call_later(KEEP_S, self._shrink)
 

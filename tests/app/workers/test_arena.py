@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.workers.arena import ALIGNMENT, PAGE, Arena, Mapping, place
-from app.workers.memory import KEEP_S
+from app.workers.memory import KEEP_S, KEPT_ARENA_BYTES
 
 
 @pytest.fixture
@@ -69,6 +69,21 @@ def test_it_shrinks_when_little_has_been_needed_for_a_while(arena: Arena, now: l
     arena.fit(100 * PAGE)
     arena.shrink()
     assert size(arena) == 2 * PAGE
+
+
+def test_what_is_too_large_to_wait_shrinks_at_once() -> None:
+    arena = Arena(capacity=4 * KEPT_ARENA_BYTES, keep=PAGE)
+    arena.fit(KEPT_ARENA_BYTES)
+    assert arena.waits
+    arena.fit(PAGE)
+    assert size(arena) == KEPT_ARENA_BYTES
+    arena.fit(KEPT_ARENA_BYTES + 1)
+    assert arena.large
+    assert not arena.waits
+    arena.fit(PAGE)
+    assert size(arena) == PAGE
+    assert not arena.waits
+    arena.close()
 
 
 def test_it_is_never_smaller_than_what_is_seen_of_it(

@@ -108,6 +108,17 @@ async def test_memory_is_given_back_after_a_rest_and_not_while_there_is_work(
 
 
 @scenario
+async def test_very_much_memory_is_given_back_at_once() -> None:
+    worker = ProcessWorker(ProcessOptions())
+    await worker.start()
+    assert await answered(worker, job(width=9 << 20))
+    assert any(arena.large for arena in worker._arenas)
+    worker.rest()
+    assert not any(arena.large for arena in worker._arenas)
+    await worker.close()
+
+
+@scenario
 async def test_a_task_beyond_its_memory_is_refused_and_the_next_one_done() -> None:
     worker = ProcessWorker(ProcessOptions(arena_bytes=1 << 16, keep_bytes=1 << 12))
     await worker.start()
