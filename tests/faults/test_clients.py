@@ -204,7 +204,8 @@ def test_who_never_reads_the_answer_is_given_up(impatient: Service) -> None:
     until(lambda: at_rest(impatient))
     assert metric(impatient, given_up) == 12
     answers_right(impatient)
-    assert impatient.held().memory - before.memory < 150 * MiB
+    # Much of it is kept for a while, for the next large work.
+    until(lambda: impatient.held().memory - before.memory < 150 * MiB)
 
 
 def test_who_asks_on_without_reading_is_not_read_either(impatient: Service) -> None:
@@ -224,7 +225,7 @@ def test_who_asks_on_without_reading_is_not_read_either(impatient: Service) -> N
     said = asyncio.run(scenario())
     assert said < 32 * MiB, "it was taken in without bound"
     until(lambda: at_rest(impatient))
-    assert impatient.held().rss - before.rss < 32 * MiB
+    until(lambda: impatient.held().rss - before.rss < 32 * MiB)
 
 
 # ---- all at once
@@ -384,7 +385,7 @@ def test_what_never_ends_is_cut(
         except Hung:
             pytest.fail("it was cut without a word")
     until(lambda: at_rest(impatient))
-    assert impatient.held().rss - before.rss < 64 * MiB
+    until(lambda: impatient.held().rss - before.rss < 64 * MiB)
 
 
 def test_a_body_in_chunks_of_a_byte_is_read_in_time(impatient: Service) -> None:
