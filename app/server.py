@@ -150,6 +150,7 @@ class Server(uvicorn.Server):
                 if isinstance(connection, Connection):
                     connection.expire(now, lost if lost > SUSPENDED_S else 0.0)
             before = now
+            # Blocks of less are kept by every process.
             if self._intake.most >= MAPPED_BYTES:
                 used, kept = now, True
             elif kept and now - used > KEEP_S:

@@ -127,12 +127,12 @@ class Call:
         )
 
     def _workspace(self, samples: int) -> int:
-        compute = compute_dtype(self.dtype)
+        compute = self.compute.name
         size = self.plan.scratch_bytes
         for name, dtype in self.given:
             if name != "indices" and dtype != compute:
                 size += TensorSpec(self.plan.shape(name, samples), compute).nbytes
-        if self.dtype != compute:
+        if self.rounded:
             outputs = self.outputs((samples,)).values()
             size += sum(TensorSpec(s.shape, compute).nbytes for s in outputs if s.dtype != "int64")
         if self.plan.recomputed and self.action == "backward":

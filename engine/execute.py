@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from engine.calls import Call
 from engine.kernels.nan import settle_nan
+from engine.kernels.requests import samples_of
 from engine.plans import PER_SAMPLE
 from engine.threads import aligned, computing
 
@@ -83,13 +83,12 @@ def split(outputs: Mapping[str, Array], rows: Sequence[int]) -> list[dict[str, A
     """Views of a batch's joined outputs, one map for each request."""
     if len(rows) == 1:
         return [{name: a if name in PER_SAMPLE else a[0] for name, a in outputs.items()}]
-    ends = tuple(accumulate(rows))
     return [
         {
-            name: array[end - count : end] if name in PER_SAMPLE else array[request]
+            name: array[own] if name in PER_SAMPLE else array[request]
             for name, array in outputs.items()
         }
-        for request, (count, end) in enumerate(zip(rows, ends, strict=True))
+        for request, own in enumerate(samples_of(rows))
     ]
 
 

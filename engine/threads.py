@@ -76,6 +76,13 @@ def get_threads() -> int:
     return _threads
 
 
+def alike(samples: int, most: int) -> int:
+    """Samples of each of as few blocks of at most `most` as are alike, and as many for each thread."""
+    threads = _threads
+    blocks = -(-samples // (most * threads)) * threads
+    return -(-samples // blocks)
+
+
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """A new array that begins on a cache line, where additions of float32 take half the time.
 

@@ -63,7 +63,7 @@ class Intake:
             raise DeadlineExceeded("The deadline passed before the body was received.") from None
 
     def hold(self, size: int) -> None:
-        """Count an answer. It is there already, so only new requests can be refused for it."""
+        """Count bytes. Those of an answer are there already: only new requests can be refused for them."""
         self.held += size
         self.most = max(self.most, self.held)
 
@@ -76,8 +76,7 @@ class Intake:
 
         def count(size: int) -> None:
             record.bytes_in += size
-            self.held += size
-            self.most = max(self.most, self.held)
+            self.hold(size)
             if record.bytes_in > limit:
                 raise _too_large(limit, setting, record.bytes_in)
             if self.held > self._capacity:

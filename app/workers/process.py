@@ -76,11 +76,10 @@ class ProcessWorker(Child):
     def rest(self) -> None:
         """Give back shared memory beyond what is kept: at once, or if nothing comes for KEEP_S."""
         self._outputs = {}
-        waiting = [arena for arena in self._arenas if arena.waits]
         for arena in self._arenas:
-            if arena not in waiting:
+            if not arena.waits:
                 arena.shrink()
-        if waiting:
+        if any(arena.waits for arena in self._arenas):
             self._rest_no_more()
             self._resting = asyncio.get_running_loop().call_later(KEEP_S, self._shrink)
 

@@ -26,7 +26,6 @@ Run = Callable[..., dict[str, NDArray[Any]]]
 def main(arguments: list[str], run: Run = engine.run) -> None:
     """Serve tasks until the server is gone."""
     control_fd, *arena_fds, threads = map(int, arguments)
-    engine.set_threads(threads)
     engine.operations()  # imports them all, for which the first task would wait otherwise
     arenas = [Mapping(fd) for fd in arena_fds]
     cpus = available_cpus()

@@ -23,7 +23,7 @@ from engine.kernels.nan import settle
 from engine.kernels.patches import gather, scatter, within
 from engine.kernels.products import LINE, multiply
 from engine.kernels.requests import RequestBlock, request_blocks, sum_samples
-from engine.threads import for_each, get_threads, scratch
+from engine.threads import alike, for_each, get_threads, scratch
 
 Array = NDArray[Any]
 
@@ -55,11 +55,7 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
 def _together(c: Correlation, samples: int) -> int:
     """Samples of a block: as many in each, and as many blocks for each thread, if that is worth it."""
     most = c.forward_blocks.samples
-    if c.flops * samples < SHARED_FLOPS:
-        return most
-    threads = get_threads()
-    blocks = -(-samples // (most * threads)) * threads
-    return -(-samples // blocks)
+    return most if c.flops * samples < SHARED_FLOPS else alike(samples, most)
 
 
 def forward_block(

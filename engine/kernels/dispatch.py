@@ -93,7 +93,7 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
     held = weights * (1 + (not ordered) + c.channels_last)
     adjoint = adjoint_algorithm(c) == "winograd"
     if pixels.suits(c):
-        return held + weights * pixels.SHARES
+        return held + weights * SHARES
     summed = weights * (1 + SHARES) if flat.suits(c) or shifts.suits(c) else 0
     if not adjoint and algorithm(c) != "winograd":
         both = [c, *(p.correlation for p in c.phases or () if p.correlation is not None)]

@@ -25,7 +25,7 @@ from engine.kernels.direct import flat_view
 from engine.kernels.nan import settle
 from engine.kernels.requests import SHARES, RequestBlock, in_shares, request_blocks, sum_samples
 from engine.kernels.runs import columns, flat, spread
-from engine.threads import for_each, get_threads
+from engine.threads import alike, for_each
 
 Array = NDArray[Any]
 Cut = tuple[Sequence[RequestBlock], int, Correlation, slice]
@@ -77,12 +77,10 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
 
 
 def _blocks(samples: int, most: int) -> tuple[tuple[int, int], ...]:
-    """As few blocks of at most `most` samples as are alike, and as many for each thread."""
+    """One block of at most `most` samples, or some that are alike for each thread."""
     if samples <= most:
         return ((0, samples),) if samples else ()
-    threads = get_threads()
-    count = -(-samples // (most * threads)) * threads
-    return ranges(samples, -(-samples // count))
+    return ranges(samples, alike(samples, most))
 
 
 def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:

@@ -23,7 +23,7 @@ from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
-from engine.kernels.requests import request_shares
+from engine.kernels.requests import SHARES, request_shares
 from engine.threads import PART_BYTES, check_stop, for_each
 
 Array = NDArray[Any]
@@ -39,9 +39,6 @@ MOST_TAPS = 25
 
 LEAST_GROUPS = 8
 """Channels below which a pixel is too short a run."""
-
-SHARES = 4
-"""Parts into which the sums of a request are cut, for threads to share."""
 
 
 def suits(c: Correlation) -> bool:
