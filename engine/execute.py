@@ -44,8 +44,7 @@ def run(
     if rows is None:
         rows = (next(tensors[name].shape[0] for name in call.per_sample),)
     call.layer.check(call.plan, tensors)
-    # Copies only what lies in another order or has another dtype.
-    given = {name: np.ascontiguousarray(tensors[name], dtype) for name, dtype in call.taken}
+    given = {name: _laid_out(tensors[name], dtype) for name, dtype in call.taken}
     results = call.make_outputs(rows, allocate or _empty)
     _compute(call, given, rows, results, stop)
     return results
@@ -90,6 +89,16 @@ def split(outputs: Mapping[str, Array], rows: Sequence[int]) -> list[dict[str, A
         }
         for request, own in enumerate(samples_of(rows))
     ]
+
+
+def _laid_out(tensor: Array, dtype: np.dtype[Any]) -> Array:
+    """A tensor as kernels take it; copies only what has another dtype, order or place in memory.
+
+    Of numbers that begin between their addresses, as they may in a message, NumPy adds up some sums
+    in another order.
+    """
+    laid_out = np.ascontiguousarray(tensor, dtype)
+    return laid_out if laid_out.flags.aligned else laid_out.copy()
 
 
 def _empty(_: str, shape: tuple[int, ...], dtype: str) -> Array:

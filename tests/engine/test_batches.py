@@ -108,6 +108,30 @@ def test_where_tensors_lie_in_memory_changes_no_bit(layer: Layer) -> None:
             assert_same_bytes(got, want, f"{action} of {layer}")
 
 
+def between(a: np.ndarray) -> np.ndarray:
+    """The same numbers one byte off their addresses, as in a message."""
+    room = np.ndarray(a.shape, a.dtype, np.empty(a.nbytes + 1, np.uint8), 1)
+    room[...] = a
+    return room
+
+
+@pytest.mark.parametrize(
+    ("config", "x", "weight", "dtype"),
+    [
+        ({"padding": 1}, (1, 1, 39), (15, 1, 5), "float64"),
+        ({"groups": 12, "stride": [4, 2]}, (1, 12, 8, 3), (780, 1, 1, 3), "float32"),
+    ],
+)
+def test_numbers_between_their_addresses_have_the_same_bits(
+    config: dict[str, Any], x: tuple[int, ...], weight: tuple[int, ...], dtype: str
+) -> None:
+    layer = Layer("conv", config, {"x": x, "weight": weight}, 1)
+    request = laws.backward_tensors(layer, 0, 1, dtype)
+    elsewhere = {name: between(a) for name, a in request.items()}
+    want = engine.backward("conv", config, **request)
+    assert_same_bytes(engine.backward("conv", config, **elsewhere), want, str(layer))
+
+
 @pytest.mark.parametrize("config", [{"name": "silu"}, {"name": "softplus"}, {"name": "gelu"}])
 @pytest.mark.parametrize("action", ["forward", "backward"])
 def test_a_nan_has_the_same_bits_wherever_it_stands(config: dict[str, str], action: str) -> None:
