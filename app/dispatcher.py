@@ -1,7 +1,8 @@
 """From a request that is understood to its encoded answer.
 
 1. Every accepted job gets exactly one answer: its future is settled once, by whoever comes first.
-2. A free worker takes work at once; jobs gather only while all workers are busy.
+2. A free worker takes work at once; jobs gather only while all workers are busy. What a lone caller
+   asks and is quick is computed here, sooner than a worker could be told.
 3. A deadline is answered when it passes, and work that nobody waits for any more is dropped.
 
 Admission says who gets in, the work queue who is next, the runner takes it through a worker, the
@@ -18,6 +19,7 @@ from functools import lru_cache
 
 import engine
 from app.admission import Admission, Cost, CostLimits, QueueLimits, check_cost, tensor_bytes, work
+from app.at_once import AtOnce
 from app.batcher import BatchLimits
 from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavailable
 from app.jobs import Answer, Done, Job, Observer, Pending, Write
@@ -51,6 +53,8 @@ class DispatchLimits:
         batch: budgets of a shared call; `requests` 1 switches batching off.
         max_compute_s: seconds after which a call counts as stuck and its worker is replaced.
         keep_bytes: shared memory of one arena (a worker has two) that is kept while not used.
+        at_once: whether quick requests of a lone caller are computed in the event loop, see `Lone`;
+            only with worker processes, since a thread would have the engine's threads.
     """
 
     workers: int
@@ -59,6 +63,7 @@ class DispatchLimits:
     batch: BatchLimits = field(default_factory=BatchLimits)
     max_compute_s: float = 600.0
     keep_bytes: int = 16 << 20
+    at_once: bool = False
 
 
 class Dispatcher:
@@ -78,6 +83,7 @@ class Dispatcher:
         self._observer = observer
         self._admission = Admission(limits.queue)
         self._queue = WorkQueue(limits.batch, observer)
+        self._at_once = AtOnce(observer) if limits.at_once else None
         self._accepted: set[Pending] = set()
         self._closing = False
         self._all_answered = asyncio.Event()
@@ -111,6 +117,8 @@ class Dispatcher:
         Raises:
             WorkersUnavailable: none could be started.
         """
+        if self._at_once is not None:
+            self._at_once.start()
         await asyncio.gather(*(pool.start() for pool in self._pools))
         if self._pool.hopeless:
             await self._close()
@@ -146,11 +154,19 @@ class Dispatcher:
         """
         pending = self._accept(job)
         try:
-            done = await pending.future
+            done = self._answered(pending)
+            if done is None:
+                self._queue.put(pending)
+                done = await pending.future
             return done if job.write is None else await _written(done, job.write)
         finally:
             self._release(pending)
             del pending  # its error holds this frame, and would hold the job in a circle
+
+    def _answered(self, pending: Pending) -> Done | None:
+        if self._at_once is None:
+            return None
+        return self._at_once.answer(pending.job, pending.accepted, self._queue.small_depth)
 
     async def _close(self) -> None:
         await asyncio.gather(*(pool.close() for pool in self._pools))
@@ -195,7 +211,7 @@ class Dispatcher:
             raise WorkersUnavailable(retry_after=RETRY_WORKERS_S)
 
     def _accept(self, job: Job) -> Pending:
-        """Queue a job, or refuse it."""
+        """Let a job in, or refuse it."""
         now = time.monotonic()
         self._check_open()
         if job.deadline is not None and job.deadline <= now:
@@ -221,7 +237,6 @@ class Dispatcher:
         if job.deadline is not None:
             pending.timer = loop.call_later(job.deadline - now, self._overdue, pending)
         self._accepted.add(pending)
-        self._queue.put(pending)
         return pending
 
     def _release(self, pending: Pending) -> None:

@@ -152,6 +152,7 @@ def dispatch_limits(settings: Settings, cost: CostLimits) -> DispatchLimits:
             small=SMALL_WORK,
         ),
         max_compute_s=settings.max_compute_s,
+        at_once=settings.workers > 0,
     )
 
 

@@ -39,6 +39,11 @@ class WorkQueue:
         return self._batcher.depth
 
     @property
+    def small_depth(self) -> int:
+        """Small jobs among them."""
+        return self._batcher.small_depth
+
+    @property
     def nbytes(self) -> int:
         """Inputs and outputs of the jobs that wait."""
         return self._batcher.nbytes

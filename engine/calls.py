@@ -52,6 +52,11 @@ class Call:
         """Dtype of the results."""
         return self.plan.dtype
 
+    @property
+    def groups(self) -> int:
+        """Groups of channels that do not see each other, where the layer has such; 1 elsewhere."""
+        return getattr(self.plan.config, "groups", 1)
+
     @cached_property
     def layer(self) -> Operation:
         """What computes it."""

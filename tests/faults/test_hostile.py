@@ -13,7 +13,9 @@ import pytest
 
 from app.scribe.desks import LARGE_BYTES, QUICK_BYTES
 from benchmarks.stress.client import wire
+from benchmarks.stress.crowd import Crowd
 from benchmarks.stress.service import Service
+from benchmarks.stress.traffic import recorded
 from tests.faults.hostile import JSON, POOL, REQUESTS, SPOKEN, Hostile, good, spoken
 
 PATIENCE_S = 30.0
@@ -29,6 +31,8 @@ STACKS = ("Traceback", 'File "', "site-packages", ".py", "uvicorn", "starlette",
 def watched(service: Service) -> Iterator[Service]:
     """The service, which must be as it was when all is over."""
     _say(service, good()[0])
+    # So that every worker has mapped all that it ever does.
+    assert asyncio.run(Crowd(service.port, recorded()).ask(16, 160)).only_right()
     for size in (LARGE_BYTES, QUICK_BYTES):  # so that there are scribes
         large = b'{"config": {"kernel": 1}, "x": [[[1]]]}'.ljust(size)
         assert _say(service, spoken(Hostile("large", 200, POOL, large, media=JSON)))[0] == 200

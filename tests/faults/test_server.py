@@ -15,6 +15,7 @@ from benchmarks.stress.client import ask, request, wire
 from benchmarks.stress.crowd import Account, Crowd
 from benchmarks.stress.service import Service, alive, kill, running, until
 from benchmarks.stress.traffic import recorded
+from tests.faults.work import for_a_worker
 
 
 def leftovers() -> set[str]:
@@ -59,7 +60,7 @@ def _runs(pidfd: int) -> bool:
 
 
 def test_the_next_start_takes_the_same_address_and_answers() -> None:
-    given = recorded()[0]
+    given = for_a_worker()
     with running("--workers", "1") as first:
         workers = first.kill()
         with running("--workers", "1", port=str(first.port)) as second:

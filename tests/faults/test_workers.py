@@ -18,6 +18,7 @@ from benchmarks.stress.crowd import Account, Crowd
 from benchmarks.stress.service import Held, Service, alive, kill, running, starve, until
 from benchmarks.stress.traffic import large, recorded
 from tests.faults.pace import start_s
+from tests.faults.work import for_a_worker
 
 CLIENTS = 24
 LOAD_S = 2.5
@@ -107,8 +108,8 @@ async def loaded(service: Service, harm: Callable[[int], None], every: float) ->
 
 
 def first_right_answer(service: Service) -> float:
-    """Seconds until a request is answered as it should be."""
-    given = recorded()[0]
+    """Seconds until a request that needs a worker is answered as it should be."""
+    given = for_a_worker()
     started = time.monotonic()
     reply = asyncio.run(ask(service.port, given.path, given.body, given.headers))
     assert given.fits(reply), reply

@@ -1,0 +1,56 @@
+"""Requests answered in the event loop, as a worker would: same checks before, same bits, same errors."""
+
+from __future__ import annotations
+
+import time
+
+import engine
+from app.jobs import Answer, Done, Job, Observer
+from app.lone import Lone
+
+
+class AtOnce:
+    """Computes what `Lone` admits."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._lone = Lone()
+
+    def start(self) -> None:
+        """Have the engine use this thread alone: others would cost such work more than they save."""
+        engine.set_threads(1)
+
+    def answer(self, job: Job, accepted: float, waiting: int) -> Done | None:
+        """The answer to a job; None where a worker is to give it.
+
+        A failure that a worker would have to explain is left to a worker, which is not ended by it.
+
+        Args:
+            accepted: when, on `time.monotonic`.
+            waiting: small jobs that wait for a worker, and come first.
+
+        Raises:
+            engine.EngineError: the caller's mistake.
+        """
+        lone = self._lone.admits(job.call, job.samples, job.visitor.connection, accepted)
+        if not lone or waiting or job.write is not None:
+            return None
+        try:
+            return self._computed(job, accepted)
+        except engine.EngineError:
+            raise
+        except Exception:  # noqa: BLE001 - the worker that fails in the same way says so
+            return None
+
+    def _computed(self, job: Job, accepted: float) -> Done:
+        call, samples = job.call, job.samples
+        started, used = time.monotonic(), time.thread_time()
+        outputs = engine.run(call, job.tensors, (samples,))
+        self._lone.took(call, samples, time.thread_time() - used)
+        computed = time.monotonic()
+        tensors = engine.split(outputs, (samples,))[0]
+        body = job.encode(Answer(tensors, 1, samples))
+        encoded = time.monotonic()
+        self._observer.batch_done(call.operation, call.action, 1, samples, computed - started)
+        times = started - accepted, computed - started, encoded - computed
+        return Done(body, *times, 1, samples)

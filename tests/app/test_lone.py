@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import engine
+from app import lone
+from app.lone import LONE_S, PASSES, PRODUCTS, SLOW_S, SLOW_TIMES, STEPS, Lone, quick
+
+ONE, OTHER = 1, 2
+WEIGHT = (16, 3, 3, 3)
+
+
+def call(
+    operation: str = "conv", config: Any = None, dtype: str = "float32", **shapes: tuple[int, ...]
+) -> tuple[engine.Call, int]:
+    specs = {name: engine.TensorSpec(shape, dtype) for name, shape in shapes.items()}
+    return engine.prepare(operation, "forward", config, specs)
+
+
+SMALL = call(x=(1, 3, 8, 8), weight=WEIGHT)
+LARGE = call(x=(1, 3, 80, 80), weight=WEIGHT)
+
+
+def test_what_is_quick_is_small_in_every_way() -> None:
+    def products(size: int, weight: tuple[int, ...] = WEIGHT) -> bool:
+        return quick(*call(x=(1, weight[1], size, size), weight=weight))
+
+    def passes(count: int, kernel: int = 1) -> bool:
+        return quick(*call("max_pool", {"kernel": kernel, "stride": 1}, x=(1, 1, count)))
+
+    assert products(32)
+    assert not products(64), "too many bytes"
+    assert not products(16, (64, 32, 3, 3)), "too many operations"
+    assert not products(8, (1, 1, 6, 6)), "too many steps"
+    assert passes(PASSES.nbytes // 8)
+    assert not passes(PASSES.nbytes // 8 + 1), "too many bytes"
+    assert not passes(1000, 200), "too many operations"
+    assert PASSES.flops < PRODUCTS.flops
+    assert not quick(*call("max_pool", {"kernel": 1}, x=(STEPS + 1, 1, 1))), "too many steps"
+    for groups in (STEPS // 2, STEPS // 2 + 1):
+        shapes = {"x": (2, groups, 4), "weight": (groups, 1, 1)}
+        assert quick(*call(config={"groups": groups}, **shapes)) == (2 * groups <= STEPS)
+
+
+def test_a_caller_is_alone_who_comes_again_or_after_a_while() -> None:
+    watch = Lone()
+    assert watch.admits(*SMALL, ONE, 0.0)
+    assert watch.admits(*SMALL, ONE, 0.5 * LONE_S)
+    assert not watch.admits(*SMALL, OTHER, 1.4 * LONE_S)
+    assert not watch.admits(*SMALL, ONE, 2.3 * LONE_S)
+    assert watch.admits(*SMALL, ONE, 2.4 * LONE_S)
+    assert watch.admits(*SMALL, OTHER, 3.5 * LONE_S)
+
+
+def test_who_cannot_be_told_from_others_is_alone_only_after_a_while() -> None:
+    watch = Lone()
+    assert watch.admits(*SMALL, 0, 0.0)
+    assert not watch.admits(*SMALL, 0, 0.5 * LONE_S)
+    assert watch.admits(*SMALL, 0, 1.6 * LONE_S)
+
+
+def test_what_is_not_quick_is_no_company() -> None:
+    watch = Lone()
+    assert watch.admits(*SMALL, ONE, 0.0)
+    assert not watch.admits(*LARGE, OTHER, 0.1 * LONE_S)
+    assert watch.admits(*SMALL, ONE, 0.2 * LONE_S)
+
+
+def test_what_is_slow_twice_in_a_row_is_left_to_workers() -> None:
+    watch = Lone()
+    other = call(x=(1, 3, 9, 9), weight=WEIGHT)
+    for seconds in (2 * SLOW_S, 0.5 * SLOW_S, *SLOW_TIMES * (2 * SLOW_S,)):
+        assert watch.admits(*SMALL, ONE, 0.0)
+        watch.took(*SMALL, seconds)
+    assert not watch.admits(*SMALL, ONE, 0.0)
+    assert watch.admits(*other, ONE, 0.0)
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lone, "SLOW_KINDS", 3)
+    watch = Lone()
+    kinds = [call(x=(1, 3, size, size), weight=WEIGHT) for size in range(8, 12)]
+    for kind in kinds:
+        for _ in range(SLOW_TIMES):
+            watch.took(*kind, 2 * SLOW_S)
+    assert [watch.admits(*kind, ONE, 0.0) for kind in kinds] == [True, True, True, False]

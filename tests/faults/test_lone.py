@@ -1,0 +1,96 @@
+"""Who asks alone, and for little, is answered by the server itself: with the same bits and errors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks.stress.client import Reply, ask, wire
+from benchmarks.stress.crowd import Crowd
+from benchmarks.stress.service import Service, kill, running
+from benchmarks.stress.traffic import packed, recorded
+from tests.faults.metrics import metric, metric_at
+from tests.faults.work import for_a_worker, for_the_loop
+
+RESTARTS = 'convoke_worker_restarts_total{reason="suspended"}'
+
+
+@contextlib.contextmanager
+def suspended(service: Service) -> Iterator[None]:
+    """Nobody but the server goes on; a worker is replaced only once it is needed."""
+    pids = service.workers
+    for pid in pids:
+        kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            kill(pid, signal.SIGCONT)
+
+
+async def one_after_the_other(service: Service) -> bool:
+    """Whether all requests of one caller, each made twice, are answered as recorded."""
+    given = [*for_the_loop(), *for_the_loop()]
+    assert len(given) > 50
+    async with wire(service.port) as connection:
+        replies = [await connection.ask(each.path, each.body, each.headers) for each in given]
+    return all(each.fits(reply) for each, reply in zip(given, replies, strict=True))
+
+
+def test_a_lone_caller_is_served_while_every_worker_is_suspended() -> None:
+    with running("--workers", "1") as service:
+        workers = service.workers
+        with suspended(service):
+            assert asyncio.run(one_after_the_other(service))
+            assert metric(service, RESTARTS) == 0
+            assert service.workers == workers
+            given = for_a_worker()
+            reply = asyncio.run(ask(service.port, given.path, given.body, given.headers))
+            assert given.fits(reply)
+            assert metric(service, RESTARTS) > 0
+        assert asyncio.run(Crowd(service.port, recorded()).ask(24, 240)).only_right()
+        assert asyncio.run(one_after_the_other(service))
+
+
+def test_callers_who_come_together_have_workers() -> None:
+    given = for_the_loop()[0]
+
+    async def together(port: int) -> None:
+        """Two at a time, until one of them has needed a worker."""
+        async with wire(port) as one, wire(port) as two:
+            while await metric_at(port, RESTARTS) == 0:
+                asked = [each.ask(given.path, given.body, given.headers) for each in (one, two)]
+                assert all(map(given.fits, await asyncio.gather(*asked)))
+
+    with running("--workers", "1") as service, suspended(service):
+        asyncio.run(asyncio.wait_for(together(service.port), 60.0))
+
+
+def test_mistakes_are_told_in_the_same_words_and_counted_alike() -> None:
+    def wrong(size: int) -> bytes:
+        indices = np.full((1, 1, size), 2 * size, np.int64)
+        return packed(
+            {"output_size": [2 * size]}, x=np.ones((1, 1, size), np.float32), indices=indices
+        )
+
+    def told(reply: Reply) -> tuple[int, str, str]:
+        error = reply.problem["errors"][0]
+        return reply.status, reply.slug, f"{error['loc']} {error['msg']}"
+
+    async def one(service: Service, size: int) -> Reply:
+        return await ask(service.port, "/v1/max_unpool/forward", wrong(size))
+
+    with running("--workers", "1") as service:
+        with suspended(service):
+            here = told(asyncio.run(one(service, 8)))
+            assert metric(service, RESTARTS) == 0
+        there = told(asyncio.run(one(service, 1 << 15)))
+        assert here == there
+        assert here[:2] == (422, "invalid-indices")
+        assert metric(service, "convoke_queue_requests") == 0
+        series = 'convoke_rejects_total{reason="invalid-indices"}'
+        assert metric(service, series) == 2

@@ -1,0 +1,16 @@
+"""Recorded requests by who computes them."""
+
+from __future__ import annotations
+
+from app.lone import PASSES, PRODUCTS
+from benchmarks.stress.traffic import Recorded, recorded
+
+
+def for_a_worker() -> Recorded:
+    """One that is too large to be computed in the event loop, whoever asks."""
+    return next(given for given in recorded() if len(given.body) > PRODUCTS.nbytes)
+
+
+def for_the_loop() -> list[Recorded]:
+    """Many that are computed there for a caller who asks alone."""
+    return [given for given in recorded() if len(given.body) < PASSES.nbytes // 2]
