@@ -185,12 +185,14 @@ class Connection(KeepAlive):
         if unread and self.body_left >= SINK_BYTES and not self.transport.is_closing():
             Incoming(self, self.body_left)
 
-    async def rest(self, first: bytes, size: int, count: Callable[[int], None]) -> memoryview:
+    async def rest(
+        self, first: bytes, place: memoryview, count: Callable[[int], None]
+    ) -> memoryview:
         """Receive the rest of the body that is under way; see `Incoming`."""
         self.body_left = 0
-        self._incoming = Incoming(self, size - len(first))
+        self._incoming = Incoming(self, len(place) - len(first))
         try:
-            return await self._incoming.whole(first, count)
+            return await self._incoming.whole(first, place, count)
         finally:
             self._incoming = None
 

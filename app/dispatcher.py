@@ -14,56 +14,26 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import engine
-from app.admission import Admission, Cost, CostLimits, QueueLimits, check_cost, tensor_bytes, work
+from app.admission import Admission, Cost, check_cost, tensor_bytes, work
 from app.at_once import AtOnce
-from app.batcher import BatchLimits
 from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavailable
 from app.jobs import Answer, Done, Job, Observer, Pending, Write
 from app.promises import Visitor
 from app.runner import Runner
-from app.workers.cpus import available_cpus, threads_per_worker
-from app.workers.inline import InlineWorker
+from app.staffing import DispatchLimits, worker_maker
+from app.workers.berths import Berths
 from app.workers.pool import Pool
-from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import Worker
 from app.workqueue import WorkQueue
 
 __all__ = ["Answer", "DispatchLimits", "Dispatcher", "Done", "Job", "Observer", "Write"]
 
-ARENA_SLACK_BYTES = 64 << 10
-"""What an arena has beyond its tensors: alignment, and the stop flag."""
-
 RETRY_WORKERS_S = 5.0
 """When to try again after no worker could be started."""
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchLimits:
-    """The settings of a dispatcher.
-
-    Attributes:
-        workers: processes; 0 computes on a thread of this process. Where `batch` calls some work
-            small, there is an express worker besides, see `WorkQueue`.
-        cost: what one request may cost.
-        queue: what may be accepted and not yet answered.
-        batch: budgets of a shared call; `requests` 1 switches batching off.
-        max_compute_s: seconds after which a call counts as stuck and its worker is replaced.
-        keep_bytes: shared memory of one arena (a worker has two) that is kept while not used.
-        at_once: whether quick requests of a lone caller are computed in the event loop, see `Lone`;
-            only with worker processes, since a thread would have the engine's threads.
-    """
-
-    workers: int
-    cost: CostLimits = field(default_factory=CostLimits)
-    queue: QueueLimits = field(default_factory=QueueLimits)
-    batch: BatchLimits = field(default_factory=BatchLimits)
-    max_compute_s: float = 600.0
-    keep_bytes: int = 16 << 20
-    at_once: bool = False
 
 
 class Dispatcher:
@@ -71,6 +41,9 @@ class Dispatcher:
 
     Args:
         make_worker: makes one worker; by default what the limits say.
+
+    Attributes:
+        berths: where large bodies are to be received; None where that helps nobody.
     """
 
     def __init__(
@@ -88,12 +61,14 @@ class Dispatcher:
         self._closing = False
         self._all_answered = asyncio.Event()
         runner = Runner(self._queue, observer, limits.max_compute_s)
-        make, died = make_worker or worker_maker(limits), observer.worker_restarted
+        self.berths = Berths(limits.body_bytes) if limits.workers and limits.body_bytes else None
+        make = make_worker or worker_maker(limits, self.berths)
+        died = observer.worker_restarted
         self._pool = Pool(max(1, limits.workers), make, runner.serve, died, self._give_up)
         self._pools = [self._pool]
         if limits.batch.small:
             # Small work can do without it, so that there is nothing to do where it cannot be had.
-            make = make_worker or worker_maker(limits, urgent=True)
+            make = make_worker or worker_maker(limits, self.berths, urgent=True)
             self._pools.append(Pool(1, make, runner.serve_express, died, lambda: None))
 
     @property
@@ -170,6 +145,8 @@ class Dispatcher:
 
     async def _close(self) -> None:
         await asyncio.gather(*(pool.close() for pool in self._pools))
+        if self.berths is not None:
+            self.berths.close()
 
     def crowded(self, more: int) -> bool:
         """Whether it is worth asking if there is room for so many more requests."""
@@ -282,17 +259,3 @@ async def _written(done: Done, write: Write) -> Done:
 def _cost(call: engine.Call, samples: int) -> Cost:
     """`call.cost(samples)`; a stream of equal requests asks the same again and again."""
     return call.cost(samples)
-
-
-def worker_maker(limits: DispatchLimits, *, urgent: bool = False) -> Callable[[], Worker]:
-    """What makes the workers that the limits ask for; see `ProcessOptions` for the rest."""
-    if limits.workers == 0:
-        return InlineWorker
-    largest = max(limits.cost.tensor_bytes, limits.batch.nbytes)
-    options = ProcessOptions(
-        threads=threads_per_worker(limits.workers, available_cpus()),
-        arena_bytes=largest + ARENA_SLACK_BYTES,
-        keep_bytes=limits.keep_bytes,
-        urgent=urgent,
-    )
-    return lambda: ProcessWorker(options)

@@ -12,12 +12,14 @@ from dataclasses import replace
 
 from app.places import LEAVING_CONNECTIONS
 from app.settings import Settings
+from app.workers.berths import BERTHS
+from app.workers.process import ARENAS
 
 FILES_OF_SERVER = 64
 """The server's own: sockets it listens on, its loop's, its log, and what the interpreter opens."""
 
-FILES_OF_WORKER = 8
-"""A worker's arenas and socket, and while it is started, those that it inherits."""
+FILES_OF_WORKER = 2 * ARENAS + 6
+"""A worker's arenas, each of which is mapped, its socket, and while it is started, what that needs."""
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +27,7 @@ log = logging.getLogger(__name__)
 def files_besides(settings: Settings) -> int:
     """Files that are needed besides those of the connections within the limit."""
     workers = settings.workers + 3  # and the express worker, and two scribes
-    return FILES_OF_SERVER + FILES_OF_WORKER * workers + LEAVING_CONNECTIONS
+    return FILES_OF_SERVER + 2 * BERTHS + FILES_OF_WORKER * workers + LEAVING_CONNECTIONS
 
 
 def with_files(settings: Settings) -> Settings:

@@ -70,28 +70,34 @@ class Incoming(asyncio.BufferedProtocol):
         self._body: memoryview | None = None
         self._place = fresh(SINK_BYTES)
         self._count: Callable[[int], None] | None = None
-        self._whole: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
+        self._whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._hand_over(self)
 
-    async def whole(self, first: bytes, count: Callable[[int], None]) -> memoryview:
+    async def whole(
+        self, first: bytes, place: memoryview, count: Callable[[int], None]
+    ) -> memoryview:
         """The body.
 
         Args:
             first: what had arrived of it.
+            place: where it is to be, as large as it is.
             count: told of each further number of bytes; may raise, and the rest is thrown away.
 
         Raises:
             ClientGone: the client left before; or what `count` raised.
         """
         self._count = count
-        self._body = fresh(len(first) + self._left)
+        self._body = place
         self._body[: len(first)] = first
         self._place = self._body[len(first) :]
+        del place
         try:
-            return await self._whole
+            await self._whole
+            assert self._body is not None
+            return self._body
         finally:
-            if self._left:
-                self._forget()
+            # A transport remembers who received for it last.
+            self._forget()
 
     def give_up(self) -> None:
         """Wait no longer; what still comes is thrown away."""
@@ -115,7 +121,7 @@ class Incoming(asyncio.BufferedProtocol):
         if not self._left:
             self._hand_over(self._owner)
             if self._body is not None and not self._whole.done():
-                self._whole.set_result(self._body)
+                self._whole.set_result(None)
             self._owner.body_received()
         elif nbytes == SLICE_BYTES:
             self._owner.flow.pause_reading()
@@ -166,4 +172,4 @@ class Incoming(asyncio.BufferedProtocol):
     def _forget(self) -> None:
         """Nobody wants the body any more."""
         self._body = None
-        self._place = fresh(SINK_BYTES)
+        self._place = fresh(SINK_BYTES if self._left else 0)

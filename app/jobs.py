@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import engine
 from app.batcher import Entry
 from app.promises import NOBODY, Visitor
+from app.wire import Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Job:
         deadline: on `time.monotonic`; None where there is none.
         client: whose turn in the queue it uses.
         encode: makes the body of the answer; called on a thread where it copies much.
+        pieces: makes it of views on the answer's tensors, without a copy, where there is such a way.
         visitor: who asks, to be known again after a refusal.
         write: makes it in place of `encode`.
     """
@@ -60,6 +62,7 @@ class Job:
     deadline: float | None
     client: str
     encode: Callable[[Answer], bytes | memoryview]
+    pieces: Callable[[Answer], list[Piece]] | None = None
     visitor: Visitor = NOBODY
     write: Write | None = None
 
@@ -72,7 +75,7 @@ class Done:
         body: the answer encoded; from the runner, its copy where the job has a `write`.
     """
 
-    body: bytes | memoryview | Answer
+    body: bytes | memoryview | list[Piece] | Answer
     queue_s: float
     compute_s: float
     encode_s: float

@@ -66,9 +66,9 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     """
     telemetry = Telemetry()
     lifecycle = Lifecycle()
-    intake = Intake(settings.max_held_bytes)
     cost = cost_limits(settings)
     dispatcher = Dispatcher(dispatch_limits(settings, cost), telemetry)
+    intake = Intake(settings.max_held_bytes, dispatcher.berths)
     # Without workers everything is done in this process.
     desks = Desks(desk_limits(settings), telemetry.worker_restarted) if settings.workers else None
 
@@ -153,6 +153,7 @@ def dispatch_limits(settings: Settings, cost: CostLimits) -> DispatchLimits:
         ),
         max_compute_s=settings.max_compute_s,
         at_once=settings.workers > 0,
+        body_bytes=settings.max_body_bytes,
     )
 
 

@@ -16,10 +16,12 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import engine
 from app.errors import WorkerCrashed
 from app.jobs import Answer, Done, Observer, Pending
+from app.wire import Piece
 from app.workers.offload import copying
 from app.workers.task import (
     BLAME,
@@ -34,6 +36,9 @@ from app.workers.task import (
     WorkerDied,
 )
 from app.workqueue import WorkQueue
+
+LEND_BYTES = 256 << 10
+"""Answers of so many bytes are sent from where they were computed, where that can be spared."""
 
 log = logging.getLogger(__name__)
 
@@ -211,7 +216,8 @@ class Runner:
             started = time.monotonic()
             answer = Answer(tensors, requests, rows)
             try:
-                body = await _encoded(member, answer)
+                lends = partial(run.worker.lends, held=result.held)
+                body = await _encoded(member, answer, lends)
             except Exception as error:
                 log.exception("an answer could not be encoded")
                 member.fail(error)
@@ -247,7 +253,11 @@ class Runner:
                 self._queue.put(member)
 
 
-async def _encoded(member: Pending, answer: Answer) -> bytes | memoryview | Answer:
+async def _encoded(
+    member: Pending, answer: Answer, lends: Callable[[int], bool]
+) -> bytes | memoryview | list[Piece] | Answer:
     nbytes = sum(array.nbytes for array in answer.tensors.values())
+    if member.job.pieces is not None and nbytes >= LEND_BYTES and lends(nbytes):
+        return member.job.pieces(answer)
     encode = Answer.copied if member.job.write else member.job.encode
     return await copying(nbytes, lambda: encode(answer))

@@ -26,6 +26,7 @@ from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.routes.body import Intake
 from app.settings import Settings
+from app.workers.berths import Berths
 from app.workers.memory import KEEP_S, MAPPED_BYTES, give_back, keep_freed_bodies
 from app.workers.turns import come_first
 
@@ -72,6 +73,7 @@ class Server(uvicorn.Server):
         )
         self._lifecycle: Lifecycle = app.state.lifecycle
         self._intake: Intake = app.state.intake
+        self._berths: Berths | None = app.state.dispatcher.berths
         self._settings = settings
         self._listener = listener
         self._forced = asyncio.Event()
@@ -157,6 +159,8 @@ class Server(uvicorn.Server):
                 give_back()
                 kept = False
             self._intake.most = self._intake.held
+            if self._berths is not None:
+                self._berths.tend()
 
 
 def listen(settings: Settings) -> socket.socket:

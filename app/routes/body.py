@@ -8,8 +8,10 @@ from starlette.types import Receive, Scope
 
 from app.edge import RECORD, REST, ClientGone
 from app.errors import BodyTooLarge, DeadlineExceeded, QueueFull
+from app.incoming import fresh
 from app.record import Record
 from app.wire import Body
+from app.workers.berths import Berths
 
 IN_PLACE_BYTES = 256 << 10
 """A body of so many that is not there at once is received in place, where the server can do that."""
@@ -21,13 +23,18 @@ RETRY_S = 1.0
 class Intake:
     """Memory for the bodies of all requests under way, and of their answers.
 
+    Args:
+        capacity: most bytes that may be held for new bodies to be let in.
+        berths: where large ones are received; None where they are not.
+
     Attributes:
         held: bytes held now.
         most: the most since somebody set it to less.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, berths: Berths | None = None) -> None:
         self._capacity = capacity
+        self._berths = berths
         self.held = self.most = 0
 
     async def read(
@@ -37,6 +44,7 @@ class Intake:
         limit: int,
         setting: str,
         deadline: float | None,
+        aligned: int | None = None,
     ) -> Body:
         """Read the body; its bytes stay counted in `held` until they are released.
 
@@ -44,6 +52,8 @@ class Intake:
             limit: most bytes.
             setting: the name of that limit, for the error.
             deadline: on the monotonic clock, which is the loop's.
+            aligned: where in it a tensor's data begins that a worker is to read in place; None where
+                it is to be received elsewhere.
 
         Raises:
             BodyTooLarge: before anything is read where the length is announced, else as soon as
@@ -58,7 +68,7 @@ class Intake:
             raise _too_large(limit, setting, int(announced))
         try:
             async with asyncio.timeout_at(deadline) if deadline is not None else _unhurried:
-                return await self._read(scope, receive, limit, setting)
+                return await self._read(scope, receive, limit, setting, aligned)
         except TimeoutError:
             raise DeadlineExceeded("The deadline passed before the body was received.") from None
 
@@ -71,7 +81,16 @@ class Intake:
         """Give back what a body held."""
         self.held -= size
 
-    async def _read(self, scope: Scope, receive: Receive, limit: int, setting: str) -> Body:
+    def _place(self, size: int, aligned: int | None) -> memoryview:
+        """Memory for a body."""
+        berth = None
+        if self._berths is not None and aligned is not None:
+            berth = self._berths.take(size, aligned)
+        return fresh(size) if berth is None else berth
+
+    async def _read(
+        self, scope: Scope, receive: Receive, limit: int, setting: str, aligned: int | None
+    ) -> Body:
         record: Record = scope[RECORD]
 
         def count(size: int) -> None:
@@ -93,7 +112,7 @@ class Intake:
             record.unread = more = message.get("more_body", False)
             count(len(piece))
             if not whole and more and size >= IN_PLACE_BYTES and REST in scope:
-                whole = await scope[REST](piece, size, count)
+                whole = await scope[REST](piece, self._place(size, aligned), count)
                 record.unread = more = False
             elif whole:
                 whole = whole if isinstance(whole, bytearray) else bytearray(whole)

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
 from math import prod
 from time import monotonic, perf_counter
+from traceback import clear_frames
 from typing import Any, cast
 
 from starlette.types import Receive, Scope, Send
@@ -31,13 +32,15 @@ from app.gate import Gate, Known
 from app.lifecycle import Lifecycle
 from app.quotas import QuotaLimits, Quotas
 from app.record import Record
+from app.routes.answering import in_pieces, info_of, send_answer, whole
 from app.routes.body import Intake
 from app.routes.departure import unless_gone
 from app.routes.head import Asked, deadline_of, text_of, visitor_of
 from app.routes.reading import Reader
 from app.scribe.desks import Desks
 from app.settings import Settings
-from app.wire import Body, Exchange, Form, encode, encode_map, full_name, negotiate
+from app.wire import Body, Exchange, Form, Piece, encode_map, full_name, negotiate
+from app.workers.berths import BODY_BYTES
 from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
 
 _ALONE = nullcontext()
@@ -100,20 +103,25 @@ class Compute:
 
     async def _serve(self, asked: Asked, send: Send) -> None:
         """Serve a request that is let in."""
-        answer: bytes | memoryview = b""
+        size = 0
         try:
             body = await self._read(asked)
             with self._company(asked.exchange, len(body)):
                 if asked.record.action == "plan":
-                    answer = await self._plan(body, asked)
+                    answer: Sequence[Piece] = [await self._plan(body, asked)]
                 else:
                     # Others may have taken the room while the body came.
                     self._dispatcher.check_room(asked.visitor)
                     answer = await self._compute(await self._job(body, asked), asked)
-            self._intake.hold(len(answer))
-            await _send(send, asked.exchange.media_type, answer)
+            size = sum(map(len, answer))
+            self._intake.hold(size)
+            await send_answer(send, asked.exchange.media_type, answer, size)
+        except BaseException as error:
+            # The frames that it came through hold the body, some of them in a circle.
+            clear_frames(error.__traceback__)
+            raise
         finally:
-            self._intake.release(asked.record.bytes_in + len(answer))
+            self._intake.release(asked.record.bytes_in + size)
 
     def _company(self, exchange: Exchange, nbytes: int) -> AbstractContextManager[None]:
         """In which a request in JSON is served, so that several may be read beside the event loop."""
@@ -151,7 +159,12 @@ class Compute:
         limit, setting = self._settings.max_body_bytes, "max_body_bytes"
         if asked.exchange.request == "json" and self._settings.max_json_bytes < limit:
             limit, setting = self._settings.max_json_bytes, "max_json_bytes"
-        return await self._intake.read(asked.scope, asked.receive, limit, setting, asked.deadline)
+        aligned = None
+        if asked.exchange.request == "msgpack" and asked.record.action != "plan":
+            length = int(asked.record.headers.get(b"content-length", b"0"))
+            aligned = self._reader.largest(length) if length >= BODY_BYTES else 0
+        given = asked.scope, asked.receive, limit, setting, asked.deadline
+        return await self._intake.read(*given, aligned)
 
     async def _plan(self, body: Body, asked: Asked) -> bytes:
         """Answer the action `plan`, here and at once: it is a matter of a few integers."""
@@ -199,7 +212,8 @@ class Compute:
             deadline=asked.deadline,
             client=asked.client,
             visitor=asked.visitor,
-            encode=partial(_encode, call, exchange),
+            encode=partial(whole, call, exchange),
+            pieces=partial(in_pieces, call, exchange) if exchange.response == "msgpack" else None,
             write=self._write(call, asked, numbers),
         )
 
@@ -210,7 +224,7 @@ class Compute:
             return None
 
         def write(answer: Answer) -> Awaitable[memoryview]:
-            info, exchange = _info(call, answer), asked.exchange
+            info, exchange = info_of(call, answer), asked.exchange
             return desks.write(answer.tensors, info, exchange, asked.client, asked.deadline)
 
         return write
@@ -228,7 +242,7 @@ class Compute:
             )
         return numbers
 
-    async def _compute(self, job: Job, asked: Asked) -> bytes | memoryview:
+    async def _compute(self, job: Job, asked: Asked) -> Sequence[Piece]:
         record = asked.record
         done = await unless_gone(self._dispatcher.submit(job), asked.scope, asked.receive)
         record.stages["queue"] = done.queue_s
@@ -238,7 +252,7 @@ class Compute:
         if job.deadline is not None and monotonic() > job.deadline:
             raise DeadlineExceeded
         assert not isinstance(done.body, Answer)
-        return done.body
+        return done.body if isinstance(done.body, list) else [done.body]
 
 
 @lru_cache(maxsize=256)
@@ -268,22 +282,3 @@ def _refuse_extra(names: Sequence[str], expected: str) -> None:
         raise UnknownField(
             [Issue((name,), "no such key here", f"only {expected}", name) for name in names]
         )
-
-
-def _encode(call: engine.Call, exchange: Exchange, answer: Answer) -> bytes | memoryview:
-    return encode(answer.tensors, _info(call, answer), exchange)
-
-
-def _info(call: engine.Call, answer: Answer) -> dict[str, Any]:
-    return {**call.info(), "batch": {"requests": answer.requests, "rows": answer.rows}}
-
-
-async def _send(send: Send, media_type: str, body: bytes | memoryview) -> None:
-    headers = [
-        (b"content-type", media_type.encode()),
-        (b"content-length", str(len(body)).encode()),
-    ]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": True})
-    # The server takes the last message only once the client has taken most of the body.
-    await send({"type": "http.response.body"})

@@ -46,6 +46,10 @@ class Reader:
             return decode_plan(body, asked.exchange, self._limits)
         return cast(PlanRequest, await self._read(desks, body, asked))
 
+    def largest(self, length: int) -> int:
+        """See `Decoder.largest`."""
+        return self._decoder.largest(length)
+
     def _desks_for(self, body: Body, asked: Asked) -> Desks | None:
         desks = self._desks
         if desks is None or asked.exchange.request != "json" or not desks.reads(len(body)):

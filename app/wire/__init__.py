@@ -2,7 +2,7 @@
 
 `negotiate` settles the forms of a request and its answer, `decode` and `decode_plan` read bodies, a
 `Decoder` those whose like it has read before in less time,
-`encode` and `encode_map` write them. No other part of the service knows a format.
+`encode`, `pieces` and `encode_map` write them. No other part of the service knows a format.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from app.wire.lift import Body
 from app.wire.limits import DecodeLimits
 from app.wire.negotiation import MEDIA_TYPES, Exchange, negotiate
 from app.wire.requests import PlanRequest, Request, decode, decode_plan
-from app.wire.write import encode, encode_map
+from app.wire.write import Piece, encode, encode_map, pieces
 
 __all__ = [
     "MEDIA_TYPES",
@@ -22,6 +22,7 @@ __all__ = [
     "Decoder",
     "Exchange",
     "Form",
+    "Piece",
     "PlanRequest",
     "Request",
     "decode",
@@ -30,4 +31,5 @@ __all__ = [
     "encode_map",
     "full_name",
     "negotiate",
+    "pieces",
 ]

@@ -105,6 +105,15 @@ class Decoder:
                 self._forms += 1
         return request, None
 
+    def largest(self, length: int) -> int:
+        """Where the largest tensor's data would begin in a body of this length; 0 where none is known."""
+        forms = self._known.get(length)
+        if not forms:
+            return 0
+        return max(((end - start, start) for _, start, end, *_ in forms[-1].data), default=(0, 0))[
+            1
+        ]
+
     def _forget(self) -> None:
         self._known.clear()
         self._forms = self._misses = 0

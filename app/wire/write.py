@@ -1,4 +1,4 @@
-"""Results → bodies, each in pieces that are joined once.
+"""Results → bodies, each in pieces that are joined once, or sent as they are.
 
 A piece of tensor data is a view on the array, so the join is its only copy (an array that is not
 row-major is made so first).
@@ -22,6 +22,9 @@ from app.wire.negotiation import Exchange, Tensors
 Piece = bytes | memoryview
 Body = bytes | memoryview
 
+PIECE_BYTES: Final = 64 << 10
+"""A piece of fewer bytes is copied sooner than sent by itself."""
+
 LARGE_BYTES: Final = 1 << 20
 """From so many on, a body's copy would keep other threads waiting."""
 
@@ -35,17 +38,42 @@ def encode(outputs: Mapping[str, Array], info: Mapping[str, object], exchange: E
     Raises:
         OverflowError: msgpack cannot hold a tensor of 4 GiB or more.
     """
+    return _joined(list(_written(outputs, info, exchange)))
+
+
+def pieces(
+    outputs: Mapping[str, Array], info: Mapping[str, object], exchange: Exchange
+) -> list[Piece]:
+    """The same answer in a few pieces; in msgpack, large ones are the tensors' own memory.
+
+    Raises:
+        OverflowError: see `encode`.
+    """
+    found: list[Piece] = []
+    small: list[Piece] = []
+    for piece in _written(outputs, info, exchange):
+        if len(piece) < PIECE_BYTES:
+            small.append(piece)
+        else:
+            found += [b"".join(small), piece]
+            small = []
+    return [*found, b"".join(small)]
+
+
+def _written(
+    outputs: Mapping[str, Array], info: Mapping[str, object], exchange: Exchange
+) -> Iterator[Piece]:
     write = _msgpack_body if exchange.response == "msgpack" else _json_body
-    return _joined(list(write(outputs, info, _TENSORS[exchange.tensors])))
+    return write(outputs, info, _TENSORS[exchange.tensors])
 
 
-def _joined(pieces: list[Piece]) -> Body:
+def _joined(parts: list[Piece]) -> Body:
     """Join pieces; large ones without the interpreter's lock, which `bytes.join` keeps."""
-    total = sum(map(len, pieces))
+    total = sum(map(len, parts))
     if total < LARGE_BYTES:
-        return b"".join(pieces)
+        return b"".join(parts)
     body = rest = np.empty(total, np.uint8)
-    for piece in filter(len, pieces):
+    for piece in filter(len, parts):
         np.copyto(rest[: len(piece)], np.frombuffer(piece, np.uint8))
         rest = rest[len(piece) :]
     return body.data

@@ -13,7 +13,8 @@ import contextlib
 import mmap
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from time import monotonic
 from typing import Any, NamedTuple
@@ -66,21 +67,30 @@ class Mapping:
     """One side's view of an arena.
 
     Views keep the memory mapped that they look at, so a mapping is replaced, never closed.
+
+    Args:
+        protection: of the memory, see mmap(2).
+
+    Attributes:
+        size: bytes that are mapped. address: of the first.
     """
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, protection: int = mmap.PROT_READ | mmap.PROT_WRITE) -> None:
         self.fd = fd
         self.size = 0
+        self.address = 0
+        self._protection = protection
         self._memory: mmap.mmap | None = None
 
     def remap(self, size: int) -> None:
         """See the first `size` bytes of the file, which has as many."""
         if size != self.size:
-            self._memory = mmap.mmap(self.fd, size)
-            self.size = size
+            self._memory = mmap.mmap(self.fd, size, prot=self._protection)
+            whole = np.frombuffer(self._memory, np.uint8)
+            self.size, self.address = size, whole.__array_interface__["data"][0]
 
     def view(self, region: Region) -> NDArray[Any]:
-        """The tensor in a region, writable."""
+        """The tensor in a region, writable where the memory is."""
         return np.ndarray(region.shape, region.dtype, self._memory, region.offset)
 
     @property
@@ -102,6 +112,9 @@ class Arena(Mapping):
         keep: bytes that it keeps when it is not used.
         label: what it is called where memory is looked at.
         clock: tells the time in seconds.
+
+    Attributes:
+        needed: when more than `keep` was, the last time.
     """
 
     def __init__(
@@ -115,7 +128,17 @@ class Arena(Mapping):
         self.capacity = capacity
         self.keep = min(-(-keep // PAGE) * PAGE, capacity)
         self._clock = clock
-        self._needed = clock()  # when more than `keep` was, the last time
+        self.needed = clock()
+        self._seen: list[weakref.ref[NDArray[Any]]] = []
+
+    def watch(self, views: Iterable[NDArray[Any]]) -> None:
+        """Be `used` for as long as anybody has one of these views, or a part of one."""
+        self._seen = [weakref.ref(view) for view in views]
+
+    @property
+    def used(self) -> bool:
+        """Whether anybody has one of the views that are watched."""
+        return any(view() is not None for view in self._seen)
 
     @property
     def large(self) -> bool:
@@ -137,18 +160,23 @@ class Arena(Mapping):
             raise MemoryError(f"an arena of {self.capacity} bytes cannot take {size}")
         now = self._clock()
         if size > self.keep:
-            self._needed = now
-        elif not self.waits or now - self._needed > KEEP_S:
-            self.shrink()
+            self.needed = now
+        else:
+            self.tidy(KEEP_S)
         if size > self.size:
             # In powers of two, so that a row of growing batches maps the file a few times only.
             larger = min(1 << max(size - 1, PAGE - 1).bit_length(), self.capacity)
             os.ftruncate(self.fd, larger)
             self.remap(larger)
 
+    def tidy(self, after: float) -> None:
+        """Shrink, unless it is to be kept until it was not needed for so many seconds."""
+        if not self.waits or self._clock() - self.needed > after:
+            self.shrink()
+
     def shrink(self) -> None:
-        """Give back what lies beyond `keep`, if it can be. No view of it may be used any more."""
-        if self.large:
+        """Give back what lies beyond `keep`, if it can be and nobody has a view that is watched."""
+        if self.large and not self.used:
             # With no address space left for the smaller mapping, the larger one is kept, and the file.
             with contextlib.suppress(OSError):
                 self.remap(self.keep)

@@ -44,6 +44,10 @@ class InlineWorker:
     def guard(self, future: asyncio.Future[None]) -> None:
         """The thread does not die by itself."""
 
+    def lends(self, nbytes: int, held: int) -> bool:
+        """Outputs have memory of their own, which is the answer's if nobody shares it."""
+        return nbytes == held
+
     def rest(self) -> None:
         """Results are let go of, and with them their memory."""
         self._running = None
@@ -69,7 +73,8 @@ class InlineWorker:
         inputs = task.tensors[0] if len(task.rows) == 1 else _join(task)
         started = time.perf_counter()
         outputs = engine.run(task.call, inputs, task.rows, stop=lambda: self._stop)
-        return Result(outputs, time.perf_counter() - started)
+        held = sum(array.nbytes for array in outputs.values())
+        return Result(outputs, time.perf_counter() - started, held)
 
 
 def _join(task: Task) -> Tensors:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from traceback import clear_frames
 from typing import Generic, Protocol, TypeVar
 
 from app.workers.task import CRASHED, KILLED, SUSPENDED, WorkerDied
@@ -126,6 +127,8 @@ class Pool(Generic[W]):
             finally:
                 await worker.close()
         except WorkerDied as death:
+            # The frames that it came through hold what was computed, and the worker holds the error.
+            clear_frames(death.__traceback__)
             return death.reason
         except OSError:
             log.exception("a worker could not be started")

@@ -10,11 +10,25 @@ from typing import Any
 
 from app.workers import protocol
 from app.workers.arena import Arena, place
+from app.workers.berths import Berths, Lying
 from app.workers.channel import Message
 from app.workers.child import Child
-from app.workers.memory import KEEP_S
+from app.workers.memory import KEEP_S, KEPT_ARENA_BYTES
 from app.workers.offload import copying
-from app.workers.task import Result, Task
+from app.workers.task import Result, Task, WorkerDied
+
+ARENAS = 5
+"""Of each worker: one is computed in, one is delivered from, one is for the next task, and the others can
+be lent."""
+
+LENT_SHARE = 4
+"""An arena is lent for an answer of at least so large a part of it, since answers are what is counted."""
+
+FREE_S = 2.0
+"""A worker without a free arena for so long is given up."""
+
+LOOK_S = 1e-3
+"""How often one is looked for."""
 
 COMMAND = (sys.executable, "-P", "-m", "app.workers.process_main")
 
@@ -25,9 +39,10 @@ class ProcessOptions:
 
     Attributes:
         threads: of the engine in each worker.
-        arena_bytes: most shared memory for the inputs and outputs of one task. A worker has two
-            arenas, so that results are read from one while the other is computed in.
+        arena_bytes: most shared memory for the inputs and outputs of one task. A worker has ARENAS,
+            so that results are read from one while another is computed in.
         keep_bytes: shared memory of one arena that is kept when it is not used.
+        berths: where large bodies lie; None where they are copied.
         urgent: whether its work is to be done soon; else it yields to others.
         command: the program and its first arguments.
     """
@@ -35,6 +50,7 @@ class ProcessOptions:
     threads: int = 1
     arena_bytes: int = 1 << 30
     keep_bytes: int = 16 << 20
+    berths: Berths | None = None
     urgent: bool = False
     command: Sequence[str] = COMMAND
 
@@ -43,20 +59,31 @@ class ProcessWorker(Child):
     """A worker process; see `Worker`."""
 
     def __init__(self, options: ProcessOptions) -> None:
-        self._arenas = [Arena(options.arena_bytes, options.keep_bytes) for _ in range(2)]
-        fds = [arena.fd for arena in self._arenas]
-        super().__init__(options.command, fds, [options.threads], urgent=options.urgent)
+        self._arenas: list[Arena] = []
+        try:
+            for _ in range(ARENAS):
+                self._arenas.append(Arena(options.arena_bytes, options.keep_bytes))
+        except OSError:
+            self._close_arenas()
+            raise
+        self._berths = options.berths
+        fds = [arena.fd for arena in self._arenas] + (options.berths.fds if options.berths else [])
+        arguments = [ARENAS, options.threads]
+        super().__init__(options.command, fds, arguments, urgent=options.urgent)
         self._turn = 0
         self._reply: asyncio.Future[Message] | None = None
         self._outputs: dict[str, Any] = {}
         self._resting: asyncio.TimerHandle | None = None
 
     async def begin(self, task: Task) -> None:
-        """Write the inputs into the arena that is not being read, and send the task."""
+        """Write the inputs into an arena that nobody reads, unless they lie in berths; send the task."""
         self._rest_no_more()
-        self._turn ^= 1
+        self._outputs = {}
+        self._turn = await self._free_turn()
         arena = self._arenas[self._turn]
-        inputs, written = place(task.joined())
+        lying = self._lying(task)
+        there = {each.region.name for each in lying}
+        inputs, written = place([each for each in task.joined() if each[0] not in there])
         outputs, end = place(
             [(name, spec.dtype, spec.shape) for name, spec in task.call.outputs(task.rows).items()],
             written,
@@ -66,26 +93,44 @@ class ProcessWorker(Child):
         views = {region.name: arena.view(region) for region in inputs}
         await copying(written, lambda: task.write(views))
         self._outputs = {region.name: arena.view(region) for region in outputs}
-        self._reply = self.ask(protocol.order(task, self._turn, arena.size, inputs, outputs))
+        arena.watch(self._outputs.values())
+        self._reply = self.ask(protocol.order(task, self._turn, arena.size, inputs, lying, outputs))
+
+    async def _free_turn(self) -> int:
+        """An arena that nobody reads; there is one, but for a thread that has just copied from it."""
+        for _ in range(round(FREE_S / LOOK_S)):
+            for turn, arena in enumerate(self._arenas):
+                if not arena.used:
+                    return turn
+            await asyncio.sleep(LOOK_S)
+        raise WorkerDied("stuck", "no arena gets free")
+
+    def _lying(self, task: Task) -> list[Lying]:
+        """The inputs of a task that need not be copied: large ones of a request by itself."""
+        if self._berths is None or len(task.tensors) > 1:
+            return []
+        found = (self._berths.find(*item) for item in task.tensors[0].items())
+        return [each for each in found if each is not None]
 
     async def finish(self) -> Result:
         """Wait for the result; see `Worker`."""
         assert self._reply is not None
-        return Result(self._outputs, protocol.seconds(await self._reply))
+        seconds = protocol.seconds(await self._reply)
+        return Result(self._outputs, seconds, self._arenas[self._turn].size)
+
+    def lends(self, nbytes: int, held: int) -> bool:
+        """Whether there are arenas enough for the next two tasks, and an answer is worth one."""
+        free = sum(not arena.used for arena in self._arenas)
+        return free >= 2 and held <= min(KEPT_ARENA_BYTES, LENT_SHARE * nbytes)
 
     def rest(self) -> None:
         """Give back shared memory beyond what is kept: at once, or if nothing comes for KEEP_S."""
         self._outputs = {}
+        self._rest_no_more()
         for arena in self._arenas:
-            if not arena.waits:
-                arena.shrink()
-        if any(arena.waits for arena in self._arenas):
-            self._rest_no_more()
-            self._resting = asyncio.get_running_loop().call_later(KEEP_S, self._shrink)
-
-    def _shrink(self) -> None:
-        for arena in self._arenas:
-            arena.shrink()
+            arena.tidy(KEEP_S)
+        if any(arena.large for arena in self._arenas):
+            self._resting = asyncio.get_running_loop().call_later(KEEP_S, self.rest)
 
     def _rest_no_more(self) -> None:
         if self._resting is not None:
@@ -101,5 +146,8 @@ class ProcessWorker(Child):
         self._outputs = {}
         self._rest_no_more()
         await super().close()
+        self._close_arenas()
+
+    def _close_arenas(self) -> None:
         for arena in self._arenas:
             arena.close()

@@ -1,7 +1,8 @@
 """What the messages between the server and a worker say; both sides in one place.
 
 worker → server     {"ready": pid}                                  once
-server → worker     {"arena", "size", "rows", "helpers", "inputs", "outputs", "plan"}
+server → worker     {"arena", "size", "rows", "helpers", "inputs", "lying", "outputs",
+                     "plan"}
 worker → server     {"compute_s"} | {"refused", "issues"} | {"stopped"} | {"exhausted"} | {"failed"}
 """
 
@@ -17,6 +18,7 @@ from dataclasses import astuple
 
 import engine
 from app.workers.arena import Region
+from app.workers.berths import Lying
 from app.workers.channel import Message
 from app.workers.task import EXHAUSTED, ComputeFailed, Task, WorkerDied
 
@@ -33,9 +35,14 @@ def ready() -> Message:
 
 
 def order(
-    task: Task, arena: int, size: int, inputs: Sequence[Region], outputs: Sequence[Region]
+    task: Task,
+    arena: int,
+    size: int,
+    inputs: Sequence[Region],
+    lying: Sequence[Lying],
+    outputs: Sequence[Region],
 ) -> Message:
-    """Compute a task whose tensors lie in an arena of `size` bytes."""
+    """Compute a task whose tensors lie in an arena of `size` bytes, but for those in berths."""
     plan = {
         "operation": task.call.operation,
         "action": task.call.action,
@@ -49,6 +56,7 @@ def order(
         "rows": task.rows,
         "helpers": task.helpers,
         "inputs": inputs,
+        "lying": lying,
         "outputs": outputs,
         # A string of its own, by which the worker finds what it prepared before.
         "plan": json.dumps(plan),

@@ -50,10 +50,10 @@ class Task:
         ]
 
     def write(self, inputs: Tensors) -> None:
-        """Copy the requests' tensors into the joined ones, the only copy on their way."""
-        for name in self.call.parameters:
+        """Copy the requests' tensors into those of the joined ones that are given."""
+        for name in filter(inputs.__contains__, self.call.parameters):
             np.copyto(inputs[name], self.tensors[0][name])
-        for name in self.call.per_sample:
+        for name in filter(inputs.__contains__, self.call.per_sample):
             start = 0
             for tensors, rows in zip(self.tensors, self.rows, strict=True):
                 np.copyto(inputs[name][start : start + rows], tensors[name])
@@ -62,10 +62,17 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Joined outputs, valid until the `begin` after the next, and the seconds they took."""
+    """What a task gave.
+
+    Attributes:
+        outputs: joined; valid while there is a view of them, but kept only where the worker lends them.
+        compute_s: seconds that they took.
+        held: bytes of memory that are held as long as there is a view.
+    """
 
     outputs: dict[str, NDArray[Any]]
     compute_s: float
+    held: int
 
 
 CRASHED = "crashed"
@@ -118,7 +125,7 @@ class Worker(Protocol):
     """One place where tasks are computed, one after the other.
 
     `begin` and `finish` alternate, from one coroutine. The outputs of a task are left alone while
-    the next one is computed, so they can be encoded meanwhile.
+    the next one is computed, so they can be encoded meanwhile; longer only where the worker lends them.
     """
 
     async def start(self) -> None:
@@ -136,6 +143,9 @@ class Worker(Protocol):
 
     def guard(self, future: asyncio.Future[None]) -> None:
         """Fail `future` with WorkerDied if the worker dies before it is done."""
+
+    def lends(self, nbytes: int, held: int) -> bool:
+        """Whether an answer of so many bytes may be kept, with all that is held for it."""
 
     def rest(self) -> None:
         """There is nothing to do and no result is needed any more: give memory back."""

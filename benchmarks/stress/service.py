@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import signal
 import time
@@ -18,14 +19,18 @@ from benchmarks.load.servers import Server, serving
 SCRIBE = "\0app.scribe\0"
 """What it is started with."""
 
+_SHARED = re.compile(r"memfd:convoke(?:-body)? \(")
+"""What arenas and berths are called in a process's mappings."""
+
 
 @dataclass(frozen=True)
 class Held:
     """What the processes of a service hold; in all but `memory` without the scribes, which come and go.
 
     Attributes:
-        memory: bytes, shared ones counted once. processes, threads, files: how many.
-        mappings: of memory that server and workers share.
+        memory: bytes, shared ones counted once. processes, threads: how many.
+        mappings: of memory that server and workers share; each comes with the work that needs it.
+        files: how many are open, less one for each mapping, which holds one.
         rss: bytes of the server process alone.
     """
 
@@ -69,12 +74,13 @@ class Service:
     def held(self) -> Held:
         """What it holds now."""
         pids = [self.pid, *self.workers]
+        mappings = sum(_mappings(pid) for pid in pids)
         return Held(
             memory=self._server.memory(),
             processes=len(pids),
             threads=sum(_count(f"/proc/{pid}/task") for pid in pids),
-            files=sum(_count(f"/proc/{pid}/fd") for pid in pids),
-            mappings=sum(_mappings(pid) for pid in pids),
+            files=sum(_count(f"/proc/{pid}/fd") for pid in pids) - mappings,
+            mappings=mappings,
             rss=rss(self.pid),
         )
 
@@ -155,7 +161,7 @@ def _state(pid: int) -> str:
 
 
 def _mappings(pid: int) -> int:
-    return _read(f"/proc/{pid}/maps").count("memfd:convoke (")
+    return len(_SHARED.findall(_read(f"/proc/{pid}/maps")))
 
 
 def _read(path: str) -> str:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -229,3 +230,27 @@ async def test_when_no_worker_comes_up_nobody_waits_for_one(
     rig.dispatcher._closing = False
     with pytest.raises(WorkersUnavailable):
         await rig.dispatcher.start()
+
+
+@scenario
+async def test_a_death_keeps_nothing_of_what_was_computed(gate: Gate) -> None:
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        (pending,) = rig.dispatcher._accepted
+        x = weakref.ref(pending.job.tensors["x"])
+        del pending
+        gc.collect()
+        gc.disable()  # nor does it wait for the collector
+        try:
+            os.kill(rig.workers[-1].pid, signal.SIGKILL)
+            await rig.observer.restarted.wait()
+            gate.open()
+            await gate.reached()
+            gate.open()
+            await held
+            del held
+            async with asyncio.timeout(10):
+                while x() is not None:
+                    await asyncio.sleep(0.05)
+        finally:
+            gc.enable()

@@ -131,3 +131,22 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(kept) <= 40
         assert sum(kept) <= 6
         assert max(kept, default=0) <= forms.MOST_OF_A_LENGTH
+
+
+def test_it_tells_where_the_largest_tensor_of_a_known_form_begins() -> None:
+    decoder = Decoder(LIMITS)
+    body = packed(dy=noise(1, 4), x=noise(1, 3, 8, 8), weight=noise(2, 3))
+    assert decoder.largest(len(body)) == 0, "nothing is known"
+    for _ in range(2):
+        decoder.decode(body, EXCHANGE)
+    x = decode(body, EXCHANGE, LIMITS).tensors["x"].tobytes()
+    assert decoder.largest(len(body)) == body.index(x)
+    assert decoder.largest(len(body) + 1) == 0
+
+
+def test_a_known_form_without_tensors_has_no_largest() -> None:
+    decoder, body = Decoder(LIMITS), packed({"kernel": 2})
+    for _ in range(2):
+        decoder.decode(body, EXCHANGE)
+    assert decoder.decode(body, EXCHANGE)[1] is not None
+    assert decoder.largest(len(body)) == 0

@@ -71,6 +71,28 @@ def test_it_shrinks_when_little_has_been_needed_for_a_while(arena: Arena, now: l
     assert size(arena) == 2 * PAGE
 
 
+def test_it_is_used_while_a_part_of_a_watched_view_is_left_and_does_not_shrink(
+    arena: Arena,
+) -> None:
+    (region,), end = place([("y", "<f4", (4 * PAGE,))])
+    arena.fit(end)
+    assert not arena.used
+    view = arena.view(region)
+    arena.watch([view])
+    view[...] = np.arange(4 * PAGE)
+    part = view.reshape(PAGE, 4)[1:].reshape(-1).view(np.uint8).data
+    del view
+    assert arena.used
+    before = size(arena)
+    arena.shrink()
+    assert size(arena) == before, "who reads it would be ended by the kernel"
+    assert np.frombuffer(part, "<f4").tolist() == list(range(4, 4 * PAGE))
+    del part
+    assert not arena.used
+    arena.shrink()
+    assert size(arena) == 2 * PAGE
+
+
 def test_what_is_too_large_to_wait_shrinks_at_once() -> None:
     arena = Arena(capacity=4 * KEPT_ARENA_BYTES, keep=PAGE)
     arena.fit(KEPT_ARENA_BYTES)
@@ -89,7 +111,7 @@ def test_what_is_too_large_to_wait_shrinks_at_once() -> None:
 def test_it_is_never_smaller_than_what_is_seen_of_it(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
     arena.fit(100 * PAGE)

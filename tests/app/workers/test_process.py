@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import mmap
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 import engine
 from app.dispatcher import Answer, Job
-from app.workers import child, process
+from app.workers import arena, child, process
 from app.workers.cpus import available_cpus
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import SUSPENDED, Task, WorkerDied
@@ -74,7 +75,7 @@ def test_the_first_task_waits_for_no_import() -> None:
 import sys
 from app.workers import process_main
 process_main.attend = lambda *_: sys.exit("engine.operations.conv" not in sys.modules)
-process_main.main(["0", "1"])
+process_main.main(["0", "0", "1"])
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 
@@ -93,7 +94,7 @@ async def test_memory_is_given_back_after_a_rest_and_not_while_there_is_work(
     await asyncio.sleep(0.4)
     assert await answered(worker, large)
     await asyncio.sleep(0.8)
-    assert all(arena.large for arena in arenas), "nobody said that it rests"
+    assert any(arena.large for arena in arenas), "nobody said that it rests"
     worker.rest()
     async with asyncio.timeout(30):
         while any(arena.large for arena in arenas):
@@ -102,9 +103,77 @@ async def test_memory_is_given_back_after_a_rest_and_not_while_there_is_work(
     worker.rest()
     await worker.close()
     touched: list[object] = []
-    monkeypatch.setattr(mmap, "mmap", lambda *given: touched.append(given))
+    monkeypatch.setattr(mmap, "mmap", lambda *given, **_: touched.append(given))
     await asyncio.sleep(1.0)
     assert not touched, "its files are closed, and their numbers may be others'"
+
+
+@scenario
+async def test_results_may_be_kept_while_there_are_arenas_for_the_next_tasks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(process, "KEEP_S", 0.2)
+    worker = ProcessWorker(ProcessOptions(keep_bytes=1 << 12))
+    await worker.start()
+    kept = []
+    while True:
+        given = job(width=1 << 16, seed=len(kept))
+        await worker.begin(task(given))
+        result = await worker.finish()
+        assert result.held == worker._arenas[worker._turn].size
+        if not worker.lends(result.held, result.held):
+            break
+        kept.append((given, result))
+    assert len(kept) == process.ARENAS - 2
+    # As in a queue that is never empty: the next task begins before the last one's results are let go.
+    for seed in range(4):
+        before = result
+        await worker.begin(task(job(seed=seed)))
+        result = await worker.finish()
+        del before
+    del result
+    worker.rest()
+    await asyncio.sleep(0.5)
+    for given, each in kept:
+        assert encode(Answer(each.outputs, 1, 1)) == expected(given)
+    assert sum(arena.large for arena in worker._arenas) == len(kept)
+    given, each = kept.pop()
+    kept.clear()
+    async with asyncio.timeout(30):
+        while sum(arena.large for arena in worker._arenas) > 1:
+            await asyncio.sleep(0.05)
+    assert await answered(worker, job(seed=9))
+    await worker.close()
+    assert encode(Answer(each.outputs, 1, 1)) == expected(given), "it outlives the worker"
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "held", "lent"),
+    [
+        (1 << 20, process.LENT_SHARE << 20, True),
+        ((1 << 20) - 1, process.LENT_SHARE << 20, False),
+        (1 << 30, process.KEPT_ARENA_BYTES, True),
+        (1 << 30, process.KEPT_ARENA_BYTES + 1, False),
+    ],
+)
+def test_only_arenas_that_are_worth_it_are_lent(nbytes: int, held: int, lent: bool) -> None:
+    assert ProcessWorker(ProcessOptions()).lends(nbytes, held) == lent
+
+
+def test_without_files_enough_none_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scarce(_: str) -> int:
+        if len(opened) == process.ARENAS - 1:
+            raise OSError(24, "Too many open files")
+        opened.append(os.open(os.devnull, os.O_RDONLY))
+        return opened[-1]
+
+    opened: list[int] = []
+    monkeypatch.setattr(arena, "open_file", scarce)
+    with pytest.raises(OSError, match="Too many"):
+        ProcessWorker(ProcessOptions())
+    for fd in opened:
+        with pytest.raises(OSError, match="Bad file"):
+            os.fstat(fd)
 
 
 @scenario

@@ -53,6 +53,6 @@ def test_a_worker_without_memory_is_as_good_as_dead(error: Exception) -> None:
 def test_the_worker_prepares_the_call_that_the_server_has(action: str) -> None:
     given = job(action=action, samples=3)
     task = Task(given.call, {"stride": [1]}, given.specs, None, [given.tensors], [3])
-    message = over_the_wire(protocol.order(task, 1, 4096, [], []))
+    message = over_the_wire(protocol.order(task, 1, 4096, [], [], []))
     assert protocol.prepared(str(message["plan"])) == given.call
     assert json.loads(str(message["plan"]))["config"] == {"stride": [1]}
