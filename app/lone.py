@@ -31,7 +31,6 @@ SLOW_TIMES = 2
 SLOW_KINDS = 1024
 """Kinds that are remembered as slow; beyond it, all are tried again."""
 
-
 STEPS = 32
 """Steps that a quick request has at most, and groups of channels of all its samples: each of them
 takes tens of microseconds, however small it is."""

@@ -25,7 +25,6 @@ BODY_BYTES = 4 << 20
 TENSOR_BYTES = 1 << 20
 """So are tensors of fewer bytes in a body that has a place."""
 
-
 WASTE = 4
 """A place of more than so many times a body's size is made smaller for it: it has grown in powers of two,
 and so is less than two times as large as what it was needed for."""

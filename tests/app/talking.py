@@ -31,9 +31,9 @@ def noise(*shape: int, seed: int = 0) -> NDArray[np.float32]:
 
 
 def slow_body() -> bytes:
-    """Some 5 GFLOP, which take a good while."""
-    config = {"algorithm": "direct", "padding": 3}
-    return packed(config, x=noise(1, 16, 160, 160), weight=noise(128, 16, 7, 7))
+    """Some 24 GFLOP, which take a good while on any number of threads."""
+    config = {"algorithm": "direct", "padding": 7}
+    return packed(config, x=noise(1, 16, 160, 160), weight=noise(128, 16, 15, 15))
 
 
 class Raw:
