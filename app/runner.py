@@ -210,13 +210,13 @@ class Runner:
         """Encode the answer of every member that is still waited for."""
         requests, rows = len(run.members), sum(run.rows)
         parts = engine.split(result.outputs, run.rows)
+        lends = partial(run.worker.lends, held=result.held)
         for member, tensors in zip(run.members, parts, strict=True):
             if member.future.done():
                 continue
             started = time.monotonic()
             answer = Answer(tensors, requests, rows)
             try:
-                lends = partial(run.worker.lends, held=result.held)
                 body = await _encoded(member, answer, lends)
             except Exception as error:
                 log.exception("an answer could not be encoded")

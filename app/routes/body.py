@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from starlette.types import Receive, Scope
 
@@ -18,6 +19,8 @@ IN_PLACE_BYTES = 256 << 10
 
 RETRY_S = 1.0
 """When to come back if the bodies held fill the memory set aside for them."""
+
+Aligned = Callable[[int], int]
 
 
 class Intake:
@@ -44,7 +47,7 @@ class Intake:
         limit: int,
         setting: str,
         deadline: float | None,
-        aligned: int | None = None,
+        aligned: Aligned | None = None,
     ) -> Body:
         """Read the body; its bytes stay counted in `held` until they are released.
 
@@ -52,8 +55,8 @@ class Intake:
             limit: most bytes.
             setting: the name of that limit, for the error.
             deadline: on the monotonic clock, which is the loop's.
-            aligned: where in it a tensor's data begins that a worker is to read in place; None where
-                it is to be received elsewhere.
+            aligned: where a tensor's data begins, in a body of so many bytes, that a worker is to read
+                in place; None where it is to be received elsewhere.
 
         Raises:
             BodyTooLarge: before anything is read where the length is announced, else as soon as
@@ -81,15 +84,15 @@ class Intake:
         """Give back what a body held."""
         self.held -= size
 
-    def _place(self, size: int, aligned: int | None) -> memoryview:
+    def _place(self, size: int, aligned: Aligned | None) -> memoryview:
         """Memory for a body."""
         berth = None
         if self._berths is not None and aligned is not None:
-            berth = self._berths.take(size, aligned)
+            berth = self._berths.take(size, aligned(size))
         return fresh(size) if berth is None else berth
 
     async def _read(
-        self, scope: Scope, receive: Receive, limit: int, setting: str, aligned: int | None
+        self, scope: Scope, receive: Receive, limit: int, setting: str, aligned: Aligned | None
     ) -> Body:
         record: Record = scope[RECORD]
 

@@ -40,7 +40,6 @@ from app.routes.reading import Reader
 from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import Body, Exchange, Form, Piece, encode_map, full_name, negotiate
-from app.workers.berths import BODY_BYTES
 from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
 
 _ALONE = nullcontext()
@@ -159,12 +158,9 @@ class Compute:
         limit, setting = self._settings.max_body_bytes, "max_body_bytes"
         if asked.exchange.request == "json" and self._settings.max_json_bytes < limit:
             limit, setting = self._settings.max_json_bytes, "max_json_bytes"
-        aligned = None
-        if asked.exchange.request == "msgpack" and asked.record.action != "plan":
-            length = int(asked.record.headers.get(b"content-length", b"0"))
-            aligned = self._reader.largest(length) if length >= BODY_BYTES else 0
+        computed = asked.exchange.request == "msgpack" and asked.record.action != "plan"
         given = asked.scope, asked.receive, limit, setting, asked.deadline
-        return await self._intake.read(*given, aligned)
+        return await self._intake.read(*given, self._reader.largest if computed else None)
 
     async def _plan(self, body: Body, asked: Asked) -> bytes:
         """Answer the action `plan`, here and at once: it is a matter of a few integers."""

@@ -1,3 +1,5 @@
+"""Who is answered in the event loop: only what is quick, and only whoever is alone."""
+
 from __future__ import annotations
 
 from typing import Any
