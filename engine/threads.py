@@ -10,7 +10,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.crew import Crew
 from engine.errors import Stopped
 
 PART_BYTES = 3 << 19
@@ -53,22 +54,22 @@ class _State(threading.local):
 _local = _State()
 _lock = threading.Lock()
 _threads = usable_cpus()
-_pool: ThreadPoolExecutor | None = None
+_crew: Crew | None = None
 
 
 def set_threads(n: int) -> None:
     """Use `n` threads for one computation; the default is every CPU this process may use."""
-    global _threads, _pool
+    global _threads, _crew
     if n < 1:
         raise ValueError(f"the number of threads is at least 1, not {n}")
     with _lock:
-        given_up = _pool if n != _threads else None
+        given_up = _crew if n != _threads else None
         if given_up is not None:
-            _pool = None
+            _crew = None
         _threads = n
     if given_up is not None:
         # Computations that have begun on these threads end there.
-        given_up.shutdown(wait=True)
+        given_up.close()
 
 
 def get_threads() -> int:
@@ -188,20 +189,19 @@ def _next(queue: Iterator[tuple[Any, ...]]) -> tuple[Any, ...] | None:
 
 def _submit(work: Callable[[], None], most: int) -> list[Future[None]]:
     """Have `work` done on our other threads, at most so many times; on fewer where no more can be had."""
-    global _pool
+    global _crew
     submitted: list[Future[None]] = []
     # Under the lock, so that nobody gives the threads up before they have the work.
     with _lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(_threads, thread_name_prefix="convoke-engine")
-        try:
-            # What was submitted before a failure stays in the list.
-            submitted.extend(_pool.submit(work) for _ in range(min(_threads - 1, most)))
-        except RuntimeError:
-            # The system grants no thread. The pool would hold on to work that it has nobody for.
-            _pool.shutdown(wait=False, cancel_futures=True)
-            _pool = None
-    return [each for each in submitted if not each.cancelled()]
+        if _crew is None:
+            _crew = Crew(_threads, "convoke-engine")
+        for _ in range(min(_threads - 1, most)):
+            submission = _crew.submit(work)
+            if submission is None:
+                # What was submitted before might wait for a thread that is busy elsewhere.
+                return [each for each in submitted if not each.cancel()]
+            submitted.append(submission)
+    return submitted
 
 
 @cache

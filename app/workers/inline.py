@@ -10,7 +10,7 @@ import numpy as np
 
 import engine
 from app.workers.cpus import available_cpus
-from app.workers.task import ComputeFailed, Result, Task, Tensors
+from app.workers.task import EXHAUSTED, ComputeFailed, Result, Task, Tensors, WorkerDied
 
 
 class InlineWorker:
@@ -22,8 +22,12 @@ class InlineWorker:
         self._stop = False
 
     async def start(self) -> None:
-        """Have the engine use every CPU."""
-        engine.set_threads(available_cpus())
+        """Start the thread, and have the engine use every CPU; see `Worker`."""
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._thread, engine.set_threads, available_cpus())
+        except RuntimeError as error:
+            raise WorkerDied(EXHAUSTED, "no thread can be had") from error
 
     async def begin(self, task: Task) -> None:
         """Start to compute."""

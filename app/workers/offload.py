@@ -6,11 +6,11 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from app.workers.cpus import available_cpus
 from app.workers.turns import come_last
+from engine.crew import Crew
 
 OFFLOAD_BYTES = 4 << 20
 """Copying so much takes longer than handing it to a thread and back.
@@ -26,9 +26,14 @@ T = TypeVar("T")
 
 
 async def copying(nbytes: int, function: Callable[[], T]) -> T:
-    """Call a function that copies `nbytes` without holding the interpreter's lock."""
+    """Call a function that copies `nbytes` without holding the interpreter's lock.
+
+    In the loop where the system grants no thread: what others then wait for is late, and not lost.
+    """
     if nbytes >= OFFLOAD_BYTES:
-        return await asyncio.get_running_loop().run_in_executor(_threads, function)
+        elsewhere = _threads.submit(function)
+        if elsewhere is not None:
+            return await asyncio.wrap_future(elsewhere)
     copied = function()
     if nbytes >= YIELD_BYTES:
         await asyncio.sleep(0)
@@ -42,6 +47,4 @@ def _yield_to_others() -> None:
 
 
 # Half the processors: more copies at once would only wait for each other, and hold the loop up.
-_threads = ThreadPoolExecutor(
-    max(1, available_cpus() // 2), "convoke-copy", initializer=_yield_to_others
-)
+_threads = Crew(max(1, available_cpus() // 2), "convoke-copy", _yield_to_others)
