@@ -46,13 +46,16 @@ def keep_freed_bodies() -> None:
 
 def give_back() -> None:
     """Give all free memory back (malloc_trim(3)), which takes a millisecond or two for 100 MiB."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    _call("malloc_trim", 0)
 
 
 def _set(*options: tuple[int, int]) -> None:
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        for option in options:
-            mallopt(*option)
+    for option in options:
+        _call("mallopt", *option)
+
+
+def _call(name: str, *arguments: int) -> None:
+    """Call a function of the C library; nothing where it has none of that name."""
+    function = getattr(ctypes.CDLL(None), name, None)
+    if function is not None:
+        function(*arguments)
