@@ -26,6 +26,7 @@ from engine.errors import InvalidValue, ShapeMismatch, fail
 from engine.geometry import Axis
 from engine.kernels.correlation import Correlation
 from engine.kernels.dispatch import adjoint_algorithm, correlate, correlate_input, correlate_weight
+from engine.kernels.nan import settle
 from engine.layouts import sample_tail
 from engine.operation import Tails, require_output
 from engine.options import PerAxis, option
@@ -121,13 +122,16 @@ class ConvTranspose(Convolution):
     def sight(self, axis: Axis) -> int:
         return axis.sight
 
-    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
-        return name == "dx"
+    def settles(self, plan: Plan, name: str) -> bool:
+        return name == "dx" or (name == "y" and plan.config.fused is None)
 
     def apply(self, c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
         correlate_input(c, x, w, y)
         if bias is not None:
             y += bias.reshape(c.groups, -1, *(1,) * len(c.axes))
+            # Of a number and a finite one there is no NaN, and a NaN keeps its bits.
+            if not np.isfinite(bias).all():
+                settle(y)
 
     def apply_input(self, c: Correlation, dy: Array, w: Array, dx: Array) -> None:
         correlate(c, dy, w, None, dx)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -119,14 +120,7 @@ def test_every_nan_has_the_same_bits(
 ) -> None:
     """Whatever sign and payload it came with, or was made with of infinities."""
     rng = np.random.default_rng(11)
-
-    def spoilt(a: np.ndarray) -> np.ndarray:
-        bits = a.astype(np.float32).view(np.uint32)
-        bits[rng.random(a.shape) < 0.02] = 0xFFC01234
-        bits[rng.random(a.shape) < 0.02] = 0x7F800000
-        bits[rng.random(a.shape) < 0.02] = 0xFF800000
-        return bits.view(np.float32)
-
+    spoilt = partial(_spoilt, rng)
     config = config | {"layout": layout}
     x = rng.standard_normal((2, 8, 12, 12) if layout == "NCHW" else (2, 12, 12, 8))
     given = {"x": spoilt(x)}
@@ -140,6 +134,21 @@ def test_every_nan_has_the_same_bits(
     for name in got.keys() & {"y", "dx", "dweight", "dbias"}:
         a = got[name]
         assert set(a[np.isnan(a)].view(np.uint32).tolist()) <= {0x7FC00000}, name
+
+
+@pytest.mark.parametrize("biases", [[], [1.5, -2.0], [1.5, -NAN], [-INF, INF]], ids=str)
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_bias_makes_no_nan_of_other_bits(stride: int, biases: list[float]) -> None:
+    rng = np.random.default_rng(12)
+    given = {name: _spoilt(rng, rng.standard_normal((2, 2, 6))) for name in ("x", "weight")}
+    if biases:
+        given["bias"] = np.array(biases, np.float32)
+    specs = {name: engine.TensorSpec(a.shape, "float32") for name, a in given.items()}
+    call, _ = engine.prepare("conv_transpose", "forward", {"stride": stride}, specs)
+    # Nothing is looked over twice.
+    assert call.unsettled == ()
+    y = engine.run(call, given)["y"]
+    assert set(y[np.isnan(y)].view(np.uint32).tolist()) == {0x7FC00000}
 
 
 @pytest.mark.parametrize("special", [NAN, -INF])
@@ -260,3 +269,12 @@ def test_other_byte_orders_are_read(order: str) -> None:
     assert got.dtype == order.replace(">", "=")
     want = engine.forward("conv", x=x.astype(order[1:]), weight=w.astype(order[1:]))["y"]
     assert got.tobytes() == want.tobytes()
+
+
+def _spoilt(rng: np.random.Generator, a: np.ndarray) -> np.ndarray:
+    """Numbers with infinities, and NaN of other bits than ours, among them."""
+    bits = a.astype(np.float32).view(np.uint32)
+    bits[rng.random(a.shape) < 0.02] = 0xFFC01234
+    bits[rng.random(a.shape) < 0.02] = 0x7F800000
+    bits[rng.random(a.shape) < 0.02] = 0xFF800000
+    return bits.view(np.float32)
