@@ -23,7 +23,8 @@ class Cost:
     Attributes:
         flops: floating point operations, a multiply-add counted as 2.
         input_bytes, output_bytes: size of all tensors given and made.
-        workspace_bytes: memory beside them on one thread.
+        workspace_bytes: memory beside them on one thread. A tensor that begins between the addresses of
+            its numbers is copied besides.
         steps: tap copies that the interpreter has to start, for layers with very long windows.
     """
 

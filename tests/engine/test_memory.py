@@ -134,6 +134,19 @@ def test_many_requests_share_the_workspace_of_one(
     assert peak <= planned.report()["bytes"]["workspace"]
 
 
+@pytest.mark.parametrize("between", [0, 1])
+def test_tensors_between_addresses_are_copied_once(between: int) -> None:
+    shape = (8, 64, 112, 112)
+    size = 4 * int(np.prod(shape))
+    x = np.zeros(size + 1, np.uint8)[between : between + size].view(np.float32).reshape(shape)
+    call, samples = engine.prepare(
+        "max_pool", "forward", {"kernel": 2}, {"x": engine.TensorSpec(shape, "float32")}
+    )
+    engine.run(call, {"x": x})
+    peak = peak_beside_outputs(lambda: engine.run(call, {"x": x}))
+    assert between * size <= peak <= between * size + call.cost(samples).workspace_bytes
+
+
 @pytest.mark.parametrize("action", ["forward", "backward"])
 @pytest.mark.parametrize(
     ("operation", "config", "given"),
