@@ -1,8 +1,8 @@
 """The one middleware, pure ASGI: what every request and every answer has, whatever the route.
 
-It names the request, answers preflights, turns every exception into a problem, adds the headers
-that all answers share, and gives the finished story to telemetry. One layer instead of five,
-because each layer costs every request.
+It names the request, answers preflights and `OPTIONS *`, turns every exception into a problem, adds
+the headers that all answers share, and gives the finished story to telemetry. One layer instead of
+five, because each layer costs every request.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 import re
 from os import urandom
 from time import monotonic
-from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -57,6 +56,12 @@ _CLOSE = (b"connection", b"close")
 _EXPOSED = b"X-Request-Id, Server-Timing, Retry-After"
 _ALLOWED_HEADERS = b"Accept, Authorization, Content-Type, X-Deadline-Ms, X-Request-Id, traceparent"
 _PREFLIGHT_MAX_AGE_S = b"7200"
+_PREFLIGHT = [
+    (b"access-control-allow-methods", b"GET, HEAD, POST"),
+    (b"access-control-allow-headers", _ALLOWED_HEADERS),
+    (b"access-control-max-age", _PREFLIGHT_MAX_AGE_S),
+]
+_WHOLE = [(b"allow", b"GET, HEAD, OPTIONS, POST")]
 _VISIBLE = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
@@ -86,7 +91,9 @@ class Edge:
         self._lifecycle.begin()
         try:
             if record.method == "OPTIONS" and self._is_preflight(record):
-                await _preflight(answer)
+                await _options(answer, _PREFLIGHT)
+            elif record.method == "OPTIONS" and _is_whole(scope):
+                await _options(answer, _WHOLE)
             else:
                 await self._app(scope, receive, answer)
         except ClientGone:
@@ -219,12 +226,13 @@ def _rest(record: Record) -> float:
     return int(record.headers.get(b"content-length", b"0")) - record.bytes_in
 
 
-async def _preflight(answer: _Answer) -> None:
-    headers: list[tuple[bytes, Any]] = [
-        (b"access-control-allow-methods", b"GET, HEAD, POST"),
-        (b"access-control-allow-headers", _ALLOWED_HEADERS),
-        (b"access-control-max-age", _PREFLIGHT_MAX_AGE_S),
-    ]
+def _is_whole(scope: Scope) -> bool:
+    """Whether a request is to the server as a whole (RFC 9110, section 9.3.7)."""
+    path: str = scope["path"]
+    return path.removeprefix(scope["root_path"]) == "*"
+
+
+async def _options(answer: _Answer, headers: list[tuple[bytes, bytes]]) -> None:
     await answer({"type": "http.response.start", "status": 204, "headers": headers})
     await answer({"type": "http.response.body"})
 

@@ -203,6 +203,27 @@ def test_a_strangers_preflight_is_an_ordinary_request() -> None:
     assert wrapped.ask(asked, "OPTIONS").body == b"fine"
 
 
+@pytest.mark.parametrize("root", ["", "/behind"])
+def test_the_server_as_a_whole_says_what_it_takes(root: str) -> None:
+    """In the asterisk-form alone, and of no other method."""
+
+    def answer(method: str, path: str) -> Answer:
+        scope = scope_of(method, root + path) | {"root_path": root}
+        answer = Answer()
+
+        async def send(message: Message) -> None:
+            answer.messages.append(message)
+
+        asyncio.run(Wrapped(fine).edge(scope, Client().receive, send))
+        return answer
+
+    whole = answer("OPTIONS", "*")
+    assert (whole.status, whole.body) == (204, b"")
+    assert whole.headers["allow"] == "GET, HEAD, OPTIONS, POST"
+    assert "x-request-id" in whole.headers
+    assert answer("OPTIONS", "/*").body == answer("GET", "*").body == b"fine"
+
+
 def test_a_large_refused_body_closes_the_connection_after_the_answer() -> None:
     async def scenario() -> None:
         client = Client([b"x" * 1000] * 3)
