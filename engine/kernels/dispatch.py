@@ -19,6 +19,7 @@ from engine.kernels import (
     joined,
     pixels,
     planes,
+    pointwise,
     shifts,
     stuffed,
     tiling,
@@ -36,6 +37,9 @@ COPIED = 64
 
 COPYING = 32
 """Work that takes as long as copying one number from a place of its own."""
+
+SUMMED = (flat, pointwise, shifts)
+"""Kernels that hold several sums of the gradient of a weight."""
 
 Forward = Callable[[Correlation, Array, Array, Array | None, Array], None]
 Input = Callable[[Correlation, Array, Array, Array], None]
@@ -94,7 +98,7 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
     adjoint = adjoint_algorithm(c) == "winograd"
     if pixels.suits(c):
         return held + weights * SHARES
-    summed = weights * (1 + SHARES) if flat.suits(c) or shifts.suits(c) else 0
+    summed = weights * (1 + SHARES) if any(k.suits(c) for k in SUMMED) else 0
     if not adjoint and algorithm(c) != "winograd":
         both = [c, *(p.correlation for p in c.phases or () if p.correlation is not None)]
         probes = (joined.probe_bytes(each) for each in both if _kernel(each) == "joined")
@@ -208,5 +212,7 @@ def _sum_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Ar
 
 @lru_cache(maxsize=4096)
 def _plain_weight(c: Correlation) -> Weight:
-    kernel = next(k for k in (pixels, planes, flat, shifts, direct) if k is direct or k.suits(c))
+    kernel = next(
+        k for k in (pixels, planes, pointwise, flat, shifts, direct) if k is direct or k.suits(c)
+    )
     return kernel.backward_weight

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import COLUMNS
+from engine.geometry import COLUMNS, even
 
 Array = NDArray[Any]
 
@@ -34,6 +34,15 @@ WORTHWHILE = 200_000
 
 FIRST_LEVEL = 8192
 """Numbers of the right operand of a product in place: its rows stay in the first-level cache."""
+
+MOST_WEIGHTS = 1 << 17
+"""Weights that products of so few rows read well where they lie. More are read faster from panels."""
+
+LEAST_ROWS = 24
+"""Rows of a product in place, whose weights are read once for all of them."""
+
+MOST_ROWS = 112
+"""Rows of a product in place that stay in the first-level cache."""
 
 LINE = 16
 """Numbers of float32 in a cache line."""
@@ -104,15 +113,36 @@ def products(weights: Array, columns: Array, out: Array, packed: bool = False) -
 def _products_last(rows: Array, weights: Array, out: Array) -> Iterator[Product]:
     """out (n, g, T, O) = rows (n, g, T, K) · weights (g, K, O)."""
     n, g, count, depth = rows.shape
-    each = shares(weights.shape[2], depth)
+    each = widest(weights.shape[2], depth)
     if not each or count * depth * weights.shape[2] <= UNPACKED:
         yield rows, weights, out
         return
     right = weights.reshape(1, g, 1, depth, -1, each).swapaxes(3, 4)
-    for lo, hi, tile in spans(count, UNPACKED // (each * depth) // STEP * STEP):
+    for lo, hi, tile in spans(count, tall(count, each * depth)):
         left = rows[:, :, lo:hi].reshape(n, g, -1, 1, tile, depth)
         target = out[:, :, lo:hi].reshape(n, g, left.shape[2], tile, -1, each)
         yield left, right, target.swapaxes(3, 4)
+
+
+@lru_cache(maxsize=4096)
+def widest(outputs: int, depth: int) -> int:
+    """Columns of products in place whose right operand is the weights: they divide all; 0 if none do."""
+    if depth * outputs > MOST_WEIGHTS:
+        return 0
+    least, most = min(outputs, COLUMNS), UNPACKED // (LEAST_ROWS * depth)
+    return max((e for e in range(least, min(outputs, most) + 1) if _divides(e, outputs)), default=0)
+
+
+def _divides(each: int, outputs: int) -> bool:
+    """True where pieces of so many numbers begin on cache lines, and are all of them."""
+    return outputs % each == 0 == each % LINE
+
+
+@lru_cache(maxsize=4096)
+def tall(count: int, work: int) -> int:
+    """Rows of each product in place, of `count`, with `work` multiplications for one."""
+    most = min(UNPACKED // work, MOST_ROWS) // STEP * STEP
+    return -(-even(count, most) // STEP) * STEP
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 
 from engine.geometry import COLUMNS
-from engine.kernels.products import IN_PLACE, STEP, UNPACKED, multiply, pieces
+from engine.kernels.products import (
+    IN_PLACE,
+    LEAST_ROWS,
+    LINE,
+    MOST_WEIGHTS,
+    STEP,
+    UNPACKED,
+    multiply,
+    pieces,
+    products,
+    tall,
+    widest,
+)
 
 SHAPES = [
     (1, 1, 1),
@@ -54,3 +66,27 @@ def test_pieces_cover_both_axes_and_stay_small(shape: tuple[int, int, int]) -> N
     assert tallest * depth * widest <= UNPACKED
     assert tallest % STEP == 0 or tallest == rows
     assert widest % COLUMNS == 0 or widest == columns
+
+
+@pytest.mark.parametrize("depth", [16, 64, 144, 256, 400, 1152, 3000])
+@pytest.mark.parametrize("outputs", [16, 24, 64, 96, 144, 208, 512])
+def test_columns_last_divide_all_and_leave_rows_enough(depth: int, outputs: int) -> None:
+    each = widest(outputs, depth)
+    if each == 0:
+        return
+    assert outputs % each == 0 == each % LINE
+    assert depth * outputs <= MOST_WEIGHTS
+    assert min(outputs, COLUMNS) <= each
+    for count in (24, 100, 448, 3136):
+        tile = tall(count, each * depth)
+        assert tile * each * depth <= UNPACKED
+        assert tile % STEP == 0
+    assert tall(448, each * depth) >= LEAST_ROWS
+
+
+@pytest.mark.parametrize(("outputs", "depth", "each"), [(64, 256, 64), (512, 512, 0), (24, 96, 0)])
+def test_products_last_are_cut_where_weights_are_few(outputs: int, depth: int, each: int) -> None:
+    assert widest(outputs, depth) == each
+    out = np.empty((1, 1, 448, outputs)).swapaxes(2, 3)
+    found = list(products(np.ones((1, outputs, depth)), np.ones((1, 1, depth, 448)), out))
+    assert {right.shape[-1] for _, right, _ in found} == {each or outputs}
