@@ -112,9 +112,14 @@ class Asset:
     def response(self, request: Request, headers: dict[str, str]) -> Response:
         """The file, or that it has not changed."""
         headers = headers | {"etag": self.tag}
-        if request.headers.get("if-none-match") == self.tag:
+        if self._is_known(request.headers.get("if-none-match", "")):
             return Response(status_code=304, headers=headers)
         return Response(self.body, media_type=self.media_type, headers=headers)
+
+    def _is_known(self, tags: str) -> bool:
+        """Whether the client has it (RFC 9110, section 13.1.2): proxies that compress weaken its tag."""
+        known = [tag.strip().removeprefix("W/") for tag in tags.split(",")]
+        return self.tag in known or known == ["*"]
 
 
 class Site:

@@ -67,6 +67,17 @@ def test_files_have_their_types_and_need_not_come_twice(built: Path, path: str, 
     assert (again.status, again.body) == (304, b"")
 
 
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [("W/{}", 304), ('"old", W/{}', 304), ("*", 304), ('"old"', 200), ("W/", 200), ("", 200)],
+)
+def test_a_file_is_known_among_others_and_under_a_weak_name(
+    built: Path, asked: str, status: int
+) -> None:
+    tag = get(built, "/").headers["etag"]
+    assert get(built, "/", {"If-None-Match": asked.format(tag)}).status == status
+
+
 def test_named_after_their_content_they_keep_for_ever(built: Path) -> None:
     assert "immutable" in get(built, "/assets/index-1a2b.js").headers["cache-control"]
     assert get(built, "/").headers["cache-control"] == "no-cache"
