@@ -1,15 +1,16 @@
-"""The gradient of the weight of a 1×1 layer with channels last: products of long runs of positions.
+"""The gradient of the weight of a 1×1 layer: products of long runs of positions.
 
-    dw[g, o, c] = Σ_p dy[p, g, o] · x[p, g, c]
+    dw[g, o, c] = Σ_{n, p} dy[n, g, o, p] · x[n, g, c, p]
 
-All positions of a request lie one after another, as rows of channels. So a run of them is one product of
-all channels with all outputs, which reads both where they lie, and has no side shorter than it need be. The
-order of all sums is the request's own: its positions are cut into shares, and those into runs.
+A run of a sample's positions is one product of all channels with all outputs, which reads both where they
+lie, and has no side shorter than it need be. The order of all sums is the request's own: its runs are
+summed in shares, and those are added up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,28 +19,32 @@ from numpy.typing import NDArray
 from engine.geometry import even, ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
-from engine.kernels.requests import SHARES, samples_of
+from engine.kernels.requests import SHARES, in_shares, samples_of
 from engine.threads import PART_BYTES, check_stop, for_each
 
 Array = NDArray[Any]
+Run = tuple[int, int]
 
 LEAST_PLACES = 128
 """Positions of a map below which those of several samples are better summed in one call."""
 
 LEAST_RUN = 256
-"""Positions of a share, at least: fewer take less time than writing their sums."""
+"""Positions for which a request of few samples is cut: fewer take less time than writing their sums."""
 
 MOST_RUN = 1024
 """Positions of one product, at most: no sum is longer than those of other kernels."""
 
 MOST_SUMS = 1 << 16
-"""Weights whose shares of a gradient stay in the second-level cache."""
+"""Weights whose sums stay in the second-level cache."""
+
+SUMS_FOR_EACH = 256
+"""Weights for each position of a map above which adding sums up takes too long beside making them."""
 
 
 def suits(c: Correlation) -> bool:
-    """True for 1×1 with channels last, where maps are large and weights are few."""
-    few = c.groups * c.channels * c.outputs <= MOST_SUMS
-    return c.pointwise and c.channels_last and few and c.places >= LEAST_PLACES
+    """True for 1×1 where maps are large and weights are few."""
+    few = c.groups * c.channels * c.outputs <= min(MOST_SUMS, SUMS_FOR_EACH * c.places)
+    return c.pointwise and few and c.places >= LEAST_PLACES
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
@@ -48,51 +53,48 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     x is (N, G, C, *S), dy (N, G, O, *P); `rows` says how many samples each request has.
     """
     samples = samples_of(rows)
-    inputs, upstream = _by_position(x), _by_position(dy)
+    # BLAS multiplies faster with the longer side on the left.
+    turned = c.channels < c.outputs
+    left, right = (_flat(c, a) for a in ((dy, x) if turned else (x, dy)))
+    found = dw.reshape(dw.shape[:4], copy=False)
+    found = found if turned else found.swapaxes(2, 3)
     # Sums of many requests at once would be more than a plan counts.
     held = SHARES * c.groups * c.channels * c.outputs * c.itemsize
     for lo, hi in ranges(len(rows), max(1, PART_BYTES // held)):
-        _requests(c, inputs, upstream, samples[lo:hi], dw[lo:hi])
+        own = slice(samples[lo].start, samples[hi - 1].stop)
+        _requests(c, left[own], right[own], rows[lo:hi], found[lo:hi])
 
 
-def _requests(
-    c: Correlation, inputs: Array, upstream: Array, samples: Sequence[slice], dw: Array
-) -> None:
-    """Write dw of some requests from inputs (G, N·P, C) and upstream (G, N·P, O)."""
-    sums = np.empty((len(dw), SHARES, c.groups, c.channels, c.outputs), dw.dtype)
-    shares = [_shares(own.start * c.places, own.stop * c.places) for own in samples]
+def _flat(c: Correlation, a: Array) -> Array:
+    """A view (N, G, C, P) of (N, G, C, *S), in either memory order."""
+    return a.reshape(*a.shape[:3], c.places, copy=False)
 
-    def block(request: int, share: int) -> None:
+
+def _requests(c: Correlation, left: Array, right: Array, rows: Sequence[int], out: Array) -> None:
+    """Write out (R, G, A, B) for some requests from left (N, G, A, P) and right (N, G, B, P)."""
+    sums = np.zeros((len(rows), SHARES, *out.shape[1:]), out.dtype)
+
+    def block(request: int, share: int, pieces: Sequence[tuple[int, Run]]) -> None:
         own = sums[request, share]
-        for number, run in enumerate(shares[request][share]):
+        for number, (n, (lo, hi)) in enumerate(pieces):
             check_stop()
-            out = direct.part(1, own.shape, own.dtype) if number else own
-            np.matmul(inputs[:, run].swapaxes(1, 2), upstream[:, run], out=out)
+            made = direct.part(1, own.shape, own.dtype) if number else own
+            np.matmul(left[n, ..., lo:hi], right[n, ..., lo:hi].swapaxes(1, 2), out=made)
             if number:
-                own += out
+                own += made
 
-    blocks = [(request, share) for request, own in enumerate(shares) for share in range(len(own))]
-    for_each(block, blocks, c.flops * sum(own.stop - own.start for own in samples))
-    for request, own in enumerate(shares):
-        total = np.add.reduce(sums[request, : len(own)], axis=0)
-        dw[request] = total.swapaxes(1, 2).reshape(dw.shape[1:])
-
-
-def _by_position(a: Array) -> Array:
-    """(N, G, C, *S) as (G, N·S, C)."""
-    moved = np.moveaxis(a, (1, 2), (-2, -1))
-    return moved.reshape(-1, *a.shape[1:3], copy=False).swapaxes(0, 1)
+    blocks = [
+        (request, share, pieces)
+        for request, own in enumerate(samples_of(rows))
+        for share, pieces in enumerate(in_shares(_pieces(c, own), SHARES))
+    ]
+    for_each(block, blocks, c.flops * left.shape[0])
+    np.add.reduce(sums, axis=1, out=out)
 
 
-def _shares(first: int, last: int) -> tuple[tuple[slice, ...], ...]:
-    """A request's positions in at most `SHARES` shares, each of them in runs."""
-    most = max(LEAST_RUN, -(-(last - first) // SHARES))
-    return tuple(
-        tuple(slice(a, b) for a, b in _cut(lo, hi, MOST_RUN)) for lo, hi in _cut(first, last, most)
-    )
-
-
-def _cut(first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
-    """[first, last) in as few parts of at most `most` as there can be, about alike."""
-    each = even(last - first, most)
-    return ((first + lo, first + hi) for lo, hi in ranges(last - first, each))
+def _pieces(c: Correlation, samples: slice) -> list[tuple[int, Run]]:
+    """The runs of a request, sample by sample: one for each share at least if they are long enough."""
+    count = samples.stop - samples.start
+    wanted = max(LEAST_RUN, -(-c.places * count // SHARES))
+    runs = ranges(c.places, even(c.places, min(wanted, MOST_RUN)))
+    return list(product(range(samples.start, samples.stop), runs))
