@@ -2,52 +2,85 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
-from typing import TypeVar
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_Work = tuple[Future[Any], Callable[[], Any]]
 
 
 class Crew:
     """A pool that says so where it has nobody for work.
 
+    One of the standard library's takes the work first and asks for a thread then; where none is granted, it
+    fails and keeps the work, for whoever of its threads gets free later.
+
     Args:
         size: most threads.
-        name: what they are called, with a number each.
+        name: what they are called.
         initializer: called in each of them first.
     """
 
     def __init__(self, size: int, name: str, initializer: Callable[[], None] | None = None) -> None:
-        self._make = partial(ThreadPoolExecutor, size, name, initializer)
-        self._pool = self._make()
+        self._size = size
+        self._name = name
+        self._initializer = initializer
+        self._work: SimpleQueue[_Work | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._unfinished = 0
 
     def submit(self, function: Callable[[], T]) -> Future[T] | None:
-        """Have a function called by one of the threads; None where it is not, for want of threads."""
+        """Have a function called by a thread of the crew; None where there is none and none is granted.
+
+        To be called by one thread at a time.
+        """
+        if self._unfinished >= len(self._threads) < self._size:
+            self._start()
+        if not self._threads:
+            return None
+        with self._lock:
+            self._unfinished += 1
         called: Future[T] = Future()
-        try:
-            self._pool.submit(_call, function, [called])
-        except RuntimeError:
-            # The pool holds on to work that it has nobody for: its threads end with what they find there.
-            self._pool.shutdown(wait=False)
-            self._pool = self._make()
-            # One that has just got free may have taken this, which then is not to be done twice.
-            return None if called.cancel() else called
+        self._work.put((called, function))
         return called
 
     def close(self) -> None:
         """Wait for what was submitted, and end the threads."""
-        self._pool.shutdown(wait=True)
+        for _ in self._threads:
+            self._work.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _start(self) -> None:
+        # No thread is to be waited for at the end of the program: who submits work waits for it.
+        thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return
+        self._threads.append(thread)
+
+    def _serve(self) -> None:
+        if self._initializer is not None:
+            self._initializer()
+        while (work := self._work.get()) is not None:
+            _call(*work)
+            del work
+            with self._lock:
+                self._unfinished -= 1
 
 
-def _call(function: Callable[[], T], handed: list[Future[T]]) -> None:
-    called = handed.pop()
+def _call(called: Future[T], function: Callable[[], T]) -> None:
     if not called.set_running_or_notify_cancel():
         return
     try:
         called.set_result(function())
     except BaseException as error:  # noqa: BLE001 - it is for whoever asks for the result
         called.set_exception(error)
-        # The error's traceback leads here and to the pool, from where nothing may lead back to it.
+        # The error's traceback leads here, from where nothing may lead back to it.
         del called

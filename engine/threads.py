@@ -198,8 +198,7 @@ def _submit(work: Callable[[], None], most: int) -> list[Future[None]]:
         for _ in range(min(_threads - 1, most)):
             submission = _crew.submit(work)
             if submission is None:
-                # What was submitted before might wait for a thread that is busy elsewhere.
-                return [each for each in submitted if not each.cancel()]
+                break
             submitted.append(submission)
     return submitted
 

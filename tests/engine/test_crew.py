@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
-from concurrent.futures import Future
 
 import pytest
 
@@ -20,7 +20,22 @@ def test_what_is_submitted_is_done_elsewhere() -> None:
     crew.close()
 
 
-def test_work_that_nobody_can_be_had_for_is_left_until_somebody_can(
+def test_there_are_no_more_threads_than_asked_for_and_one_that_is_idle_is_used_first() -> None:
+    started: list[int] = []
+    crew = Crew(2, "test", lambda: started.append(threading.get_ident()))
+    for expected in (1, 1, 2):
+        both = threading.Barrier(expected, timeout=10)
+        submitted = [crew.submit(both.wait) for _ in range(expected)]
+        assert all(each is not None and each.exception() is None for each in submitted)
+        while crew._unfinished:
+            time.sleep(1e-3)
+        assert len(started) == expected
+    waits = [crew.submit(threading.get_ident) for _ in range(10)]
+    assert {each.result() for each in waits if each is not None} <= set(started)
+    crew.close()
+
+
+def test_work_that_nobody_can_be_had_for_is_left_to_the_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     crew = Crew(1, "test")
@@ -35,23 +50,20 @@ def test_work_that_nobody_can_be_had_for_is_left_until_somebody_can(
     assert done == ["taken"]
 
 
-def test_who_gets_free_just_then_has_it_nevertheless(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_there_are_threads_and_no_more_can_be_had_they_do_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     crew = Crew(2, "test")
-    free, began = threading.Event(), threading.Event()
-    first = crew.submit(lambda: free.wait(10))
-
-    def denied_at_last(_: threading.Thread) -> None:
-        free.set()
-        assert began.wait(10)
-        raise RuntimeError("can't start new thread")
-
+    free = threading.Event()
+    first = crew.submit(lambda: free.wait(10) and threading.get_ident())
     with monkeypatch.context() as starved:
-        starved.setattr(threading.Thread, "start", denied_at_last)
-        second = crew.submit(began.set)
-    assert isinstance(second, Future)
-    second.result()
+        starved.setattr(threading.Thread, "start", _denied)
+        second = crew.submit(threading.get_ident)
+    free.set()
     assert first is not None
-    assert first.result()
+    assert second is not None
+    assert first.result() == second.result()
+    crew.close()
 
 
 def test_a_failure_is_the_result_and_holds_nothing_when_it_is_let_go() -> None:
