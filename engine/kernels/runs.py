@@ -1,8 +1,8 @@
 """Small maps at stride 1 laid out so that taps are a few long runs: the plan, and views of the scratch.
 
-Two ways. `Columns` hold the windows of every output and nothing else. Inputs are copied once for each
-tap of the last axis, in rows as long as those of the outputs; all other taps of such a plane are then one
-run of it each, at a constant offset.
+Two ways. `Columns` hold the windows of every output and nothing else. Where rows are short, inputs are
+copied once for each tap of the last axis, in rows as long as those of the outputs; all other taps of such a
+plane are then one run of it each, at a constant offset. Long rows are copied one by one, at one go.
 
 `Spread` is for the adjoint. A channel's padded plane is one row of numbers, in which output p stands at
 l = Σ_d p_d · step_d, with `step_d` the numbers from one position along axis d to the next. A tap of all
@@ -12,8 +12,9 @@ columns, each moved by its offset, are one view, and its sum is the plane.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -25,12 +26,16 @@ from engine.kernels.direct import part
 from engine.kernels.gathering import as_items
 from engine.kernels.kept import kept
 from engine.kernels.patches import within
-from engine.threads import PART_BYTES
+from engine.kernels.spacing import READ, pitch, spaced
+from engine.threads import LINE, PART_BYTES
 
 Array = NDArray[Any]
 
 BLOCK_BYTES = PART_BYTES // 2
 """Columns of the samples that share a block: enough to be worth a call, and few enough for the cache."""
+
+LONG_BYTES = LINE
+"""Rows from which a copy of each is quicker than another copy of all that makes runs of them."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ def flat(c: Correlation) -> Flat:
     length = 1 + sum((p - 1) * step for p, step in zip(c.positions, steps, strict=True))
     rows, capacity = c.channels * c.taps, PART_BYTES // c.itemsize
     shifted = c.channels * c.kernel[-1] * prod(padded[:-1]) * c.positions[-1]
-    columns = max(rows + 1, c.outputs) * outputs
+    columns = max((rows + 1) * pitch(outputs, c.itemsize, READ), c.outputs * outputs)
     largest = c.groups * max(columns, shifted, c.channels * plane, rows * c.outputs)
     spread = c.groups * max(rows * plane, c.outputs * length)
     block = BLOCK_BYTES // c.itemsize
@@ -89,9 +94,8 @@ class Columns:
 
     Attributes:
         slab: padded planes (n, G, C, *S'); `inner` are the inputs in them.
-        moved: the rows of the slab that each tap of the last axis reads, (n, G, C, K', *S'), one item
-            each, to be copied to `shifted`.
-        taps: all taps in `shifted`, (n, G, C, *K, *P), to be copied to `columns`.
+        copies: targets and sources, in their order, that make columns of the slab.
+        columns: the windows, (n, G, C, *K, *P).
         matrix: the columns as (n, G, C·K, P); `ones` is a row after it, which makes them `biased`.
         rows: what stands on the other side, (n, G, O, P).
         sums: products of columns and rows, (n, G, C·K, O); it lies where the slab does.
@@ -99,9 +103,7 @@ class Columns:
 
     slab: Array
     inner: Array
-    moved: Array
-    shifted: Array
-    taps: Array
+    copies: tuple[tuple[Array, Array], ...]
     columns: Array
     matrix: Array
     ones: Array
@@ -114,8 +116,8 @@ class Columns:
         if self.inner.size < self.slab.size:
             self.slab.fill(0)
         self.inner[...] = x
-        self.shifted[...] = self.moved
-        self.columns[...] = self.taps
+        for target, source in self.copies:
+            target[...] = source
 
 
 @dataclass(frozen=True)
@@ -149,28 +151,38 @@ class Spread:
 def columns(c: Correlation, samples: int) -> Columns:
     """This thread's columns for a number of samples."""
     plan, dtype = flat(c), np.dtype(f"f{c.itemsize}")
-    lead, last = (samples, c.groups, c.channels), c.axes[-1]
-    slab = part(1, (*lead, *plan.padded), dtype)
-    shifted = part(2, (*lead, last.kernel, *plan.padded[:-1], last.out), dtype)
-    biased = part(0, (samples, c.groups, c.channels * c.taps + 1, c.places), dtype)
-    found = biased[:, :, :-1].reshape(*lead, *c.kernel, *c.positions, copy=False)
-    *across, one = slab.strides[3:]
-    moved = (*slab.strides[:3], last.dilation * one, *across, one)
-    tap, *steps = shifted.strides[3:]
-    moves = [a.dilation * step for a, step in zip(c.axes[:-1], steps, strict=False)]
+    lead, rows = (samples, c.groups), c.channels * c.taps
+    slab = part(1, (*lead, c.channels, *plan.padded), dtype)
+    biased = spaced((*lead, rows + 1, c.places), dtype, READ, partial(part, 0), planes=3)
+    found = biased[:, :, :-1].reshape(*lead, c.channels, *c.kernel, *c.positions, copy=False)
     return Columns(
         slab,
         slab[within(plan.inner)],
-        as_items(np.ndarray(shifted.shape, dtype, slab, 0, moved)),
-        as_items(shifted),
-        np.ndarray(found.shape, dtype, shifted, 0, (*shifted.strides[:3], *moves, tap, *steps)),
+        tuple(_copies(c, slab, found)),
         found,
         biased[:, :, :-1],
         biased[:, :, -1],
         biased,
-        part(2, (samples, c.groups, c.outputs, c.places), dtype),
-        part(1, (samples, c.groups, c.channels * c.taps, c.outputs), dtype),
+        part(2, (*lead, c.outputs, c.places), dtype),
+        part(1, (*lead, rows, c.outputs), dtype),
     )
+
+
+def _copies(c: Correlation, slab: Array, columns: Array) -> Iterator[tuple[Array, Array]]:
+    """Copies that make columns (n, G, C, *K, *P) of a slab (n, G, C, *S')."""
+    lead, last, dtype = slab.shape[:3], c.axes[-1], slab.dtype
+    taps = [a.dilation * step for a, step in zip(c.axes, slab.strides[3:], strict=True)]
+    if last.out * c.itemsize >= LONG_BYTES:
+        windows = (*slab.strides[:3], *taps, *slab.strides[3:])
+        yield as_items(columns), as_items(np.ndarray(columns.shape, dtype, slab, 0, windows))
+        return
+    moved = (*slab.strides[:3], taps[-1], *slab.strides[3:])
+    shifted = part(2, (*lead, last.kernel, *slab.shape[3:-1], last.out), dtype)
+    yield as_items(shifted), as_items(np.ndarray(shifted.shape, dtype, slab, 0, moved))
+    tap, *steps = shifted.strides[3:]
+    across = [a.dilation * step for a, step in zip(c.axes[:-1], steps, strict=False)]
+    runs = (*shifted.strides[:3], *across, tap, *steps)
+    yield columns, np.ndarray(columns.shape, dtype, shifted, 0, runs)
 
 
 @kept

@@ -39,7 +39,12 @@ def spaced(
     further apart than they are long, all others close together.
     """
     size = prod(shape[planes:])
-    if not size or size * dtype.itemsize % shared:
+    apart = pitch(size, dtype.itemsize, shared)
+    if apart == size:
         return take(shape, dtype)
-    pitch = size + LINE // dtype.itemsize
-    return take((*shape[:planes], pitch), dtype)[..., :size].reshape(shape, copy=False)
+    return take((*shape[:planes], apart), dtype)[..., :size].reshape(shape, copy=False)
+
+
+def pitch(size: int, itemsize: int, shared: int) -> int:
+    """Numbers from one such plane of `size` numbers to the next."""
+    return size if not size or size * itemsize % shared else size + LINE // itemsize
