@@ -46,17 +46,15 @@ def run(
     call.layer.check(call.plan, tensors)
     given = {name: _laid_out(tensors[name], dtype) for name, dtype in call.taken}
     results = call.make_outputs(rows, allocate or _empty)
-    _compute(call, given, rows, results, stop)
+    computing(stop, _compute, call, given, rows, results)
     return results
 
 
-@np.errstate(all="ignore")
 def _compute(
     call: Call,
     given: Mapping[str, Array],
     rows: Sequence[int],
     results: Mapping[str, Array],
-    stop: Callable[[], bool] | None,
 ) -> None:
     """Write the results of a call."""
     out = results
@@ -65,13 +63,12 @@ def _compute(
             name: array if name == "indices" else aligned(array.shape, call.compute)
             for name, array in results.items()
         }
-    with computing(stop):
-        if call.action == "forward":
-            call.layer.forward(call.plan, given, out)
-        else:
-            call.layer.backward(call.plan, given, rows, out)
-        for name in call.unsettled:
-            settle_nan(out[name])
+    if call.action == "forward":
+        call.layer.forward(call.plan, given, out)
+    else:
+        call.layer.backward(call.plan, given, rows, out)
+    for name in call.unsettled:
+        settle_nan(out[name])
     if call.rounded:
         for name, array in out.items():
             if array is not results[name]:

@@ -155,9 +155,10 @@ def for_each(function: Callable[..., None], blocks: Iterable[tuple[Any, ...]], f
             function(*block)
         return
     queue, stop = iter(blocks), _local.stop
-    helpers = _submit(lambda: _work(function, queue, stop), len(blocks) - 1)
+    # NumPy's error state and the function that is polled are a thread's own.
+    helpers = _submit(lambda: computing(stop, _work, function, queue), len(blocks) - 1)
     try:
-        _work(function, queue, stop)
+        _work(function, queue)
     finally:
         # A failure must not leave helpers writing into arrays that the caller gives up.
         for _ in queue:
@@ -168,18 +169,11 @@ def for_each(function: Callable[..., None], blocks: Iterable[tuple[Any, ...]], f
             raise failure
 
 
-# NumPy's error state is a thread's own, so that of the caller has to be set again.
-@np.errstate(all="ignore")
-def _work(
-    function: Callable[..., None],
-    queue: Iterator[tuple[Any, ...]],
-    stop: Callable[[], bool] | None,
-) -> None:
+def _work(function: Callable[..., None], queue: Iterator[tuple[Any, ...]]) -> None:
     """Call `function` for what is left in a queue that others may read as well."""
-    with computing(stop):
-        while (block := _next(queue)) is not None:
-            check_stop()
-            function(*block)
+    while (block := _next(queue)) is not None:
+        check_stop()
+        function(*block)
 
 
 def _next(queue: Iterator[tuple[Any, ...]]) -> tuple[Any, ...] | None:
@@ -224,24 +218,17 @@ _depth = 0
 _outside = 1
 
 
-class computing:  # noqa: N801
-    """Hold BLAS to one thread, and poll `stop` before every block of the computations in this context.
+@np.errstate(all="ignore")
+def computing(stop: Callable[[], bool] | None, work: Callable[..., object], *args: Any) -> None:
+    """Call `work(*args)` with BLAS held to one thread and no warnings, polling `stop` before its blocks.
 
-    BLAS's setting of the program around us, and the `stop` of the context around this one, come back at
-    the end.
+    BLAS's setting of the program around us, and the `stop` of the call around this one, come back at the
+    end.
     """
-
-    __slots__ = ("_before", "_stop")
-
-    def __init__(self, stop: Callable[[], bool] | None = None) -> None:
-        self._stop = stop
-
-    def __enter__(self) -> None:
-        global _depth, _outside
-        self._before, _local.stop = _local.stop, self._stop
-        blas = _blas()
-        if blas is None:
-            return
+    global _depth, _outside
+    before, _local.stop = _local.stop, stop
+    blas = _blas()
+    if blas is not None:
         setter, getter = blas
         with _lock:
             if _depth == 0:
@@ -249,14 +236,12 @@ class computing:  # noqa: N801
                 if _outside != 1:
                     setter(1)
             _depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        global _depth
-        _local.stop = self._before
-        blas = _blas()
-        if blas is None:
-            return
-        with _lock:
-            _depth -= 1
-            if _depth == 0 and _outside != 1:
-                blas[0](_outside)
+    try:
+        work(*args)
+    finally:
+        _local.stop = before
+        if blas is not None:
+            with _lock:
+                _depth -= 1
+                if _depth == 0 and _outside != 1:
+                    setter(_outside)

@@ -70,14 +70,15 @@ def test_where_no_thread_can_be_had_the_others_do_it_all(
 @pytest.mark.parametrize("flops", [0, MUCH])
 def test_stop_is_polled_before_blocks(flops: int) -> None:
     done: list[int] = []
-    with threads.computing(lambda: len(done) >= 3), pytest.raises(Stopped):
-        threads.for_each(done.append, [(i,) for i in range(1000)], flops)
+    blocks = [(i,) for i in range(1000)]
+    with pytest.raises(Stopped):
+        threads.computing(lambda: len(done) >= 3, threads.for_each, done.append, blocks, flops)
     assert len(done) < 10
 
 
 def test_stop_ends_with_its_block() -> None:
-    with threads.computing(lambda: True):
-        pass
+    with pytest.raises(Stopped):
+        threads.computing(lambda: True, threads.check_stop)
     threads.check_stop()
 
 
@@ -120,16 +121,31 @@ def test_blas_is_held_to_one_thread_and_put_back() -> None:
         pytest.skip("this NumPy's BLAS has no thread setting that we know")
     setter, getter = blas
     before = getter()
+    found: list[int] = []
+
+    def look(deeper: int) -> None:
+        found.append(getter())
+        if deeper:
+            threads.computing(None, look, deeper - 1)
+            found.append(getter())
+
     setter(2)
     try:
-        with threads.computing():
-            assert getter() == 1
-            with threads.computing():
-                assert getter() == 1
-            assert getter() == 1
+        threads.computing(None, look, 1)
+        assert found == [1, 1, 1]
         assert getter() == 2
     finally:
         setter(before)
+
+
+@pytest.mark.parametrize("flops", [0, MUCH])
+def test_nothing_that_computes_warns(flops: int) -> None:
+    zeros = np.zeros(3, np.float32)
+    blocks = [(zeros, zeros)] * 100
+    with np.errstate(all="raise"):
+        threads.computing(None, threads.for_each, np.divide, blocks, flops)
+        with pytest.raises(FloatingPointError):
+            np.divide(zeros, zeros)
 
 
 def test_the_number_of_threads_may_change_while_others_compute() -> None:

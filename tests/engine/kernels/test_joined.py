@@ -114,8 +114,8 @@ def test_comparing_products_stops_when_asked_and_starts_again() -> None:
         return polled[-1]
 
     joined.alike.cache_clear()
-    with computing(stop), pytest.raises(engine.Stopped):
-        joined.alike(64, 600, 49)
+    with pytest.raises(engine.Stopped):
+        computing(stop, joined.alike, 64, 600, 49)
     assert len(polled) == 2
     assert joined.alike.cache_info().currsize == 0
     assert joined.alike(64, 600, 49) == joined.alike.__wrapped__(64, 600, 49)
