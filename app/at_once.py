@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 
 import engine
+from app.few import Few
 from app.jobs import Answer, Done, Job, Observer
-from app.lone import Lone
 
 
 class AtOnce:
-    """Computes what `Lone` admits."""
+    """Computes what `Few` admits."""
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, few: Few) -> None:
         self._observer = observer
-        self._lone = Lone()
+        self._few = few
 
     def start(self) -> None:
         """Have the engine use this thread alone: others would cost such work more than they save."""
@@ -32,8 +32,7 @@ class AtOnce:
         Raises:
             engine.EngineError: the caller's mistake.
         """
-        lone = self._lone.admits(job.call, job.samples, job.visitor.connection, accepted)
-        if not lone or waiting or job.write is not None:
+        if waiting or job.write is not None or not self._few.admits(job.call, job.samples):
             return None
         try:
             return self._computed(job, accepted)
@@ -46,7 +45,7 @@ class AtOnce:
         call, samples = job.call, job.samples
         started, used = time.monotonic(), time.thread_time()
         outputs = engine.run(call, job.tensors, (samples,))
-        self._lone.took(call, samples, time.thread_time() - used)
+        self._few.took(call, samples, time.thread_time() - used)
         computed = time.monotonic()
         tensors = engine.split(outputs, (samples,))[0]
         body = job.encode(Answer(tensors, 1, samples))

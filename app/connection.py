@@ -112,8 +112,7 @@ class Connection(KeepAlive):
             return  # empty lines, with which nobody keeps a connection open
         self._unset_keepalive_if_required()
         if idle:
-            # These bytes were the rest of a request that has its answer.
-            self.await_next()
+            self.await_next()  # these bytes were the rest of a request that has its answer
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -152,6 +151,7 @@ class Connection(KeepAlive):
             return
         self._patience.awaited = "body"
         self.body_left = next((int(v) for name, v in self.headers if name == b"content-length"), 0)
+        self.gate.few.enter(self._number, self.body_left)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -180,6 +180,8 @@ class Connection(KeepAlive):
         if self._held:
             # Before the next request is begun, whose body may be in it.
             self.loop.call_soon(self._parse_on)
+        if not self.pipeline:
+            self.gate.few.leave(self._number)
         super().on_response_complete()
         unread = self._patience.awaited == "body" and not self._answering()
         if unread and self.body_left >= SINK_BYTES and not self.transport.is_closing():
@@ -199,8 +201,7 @@ class Connection(KeepAlive):
     def body_received(self) -> None:
         """Go on behind a body that the parser has not seen, with a parser that does not miss it."""
         if self._turned_away:
-            self._turned_away = False
-            self._patience.awaited = None
+            self._turned_away, self._patience.awaited = False, None
             self.await_next()
             return
         self.parser = HttpRequestParser(self)
@@ -233,8 +234,8 @@ class Connection(KeepAlive):
 
     def expire(self, now: float, lost: float = 0.0) -> None:
         """End the connection if the client has been too slow to send, or to take its answer."""
-        unsent = unsent_bytes(self.transport)
-        late = self._patience.overdue(now, lost, unsent, held=bool(self.pipeline))
+        unsent, held = unsent_bytes(self.transport), bool(self.pipeline)
+        late = self._patience.overdue(now, lost, unsent, held=held)
         if late == "answer":
             self.telemetry.connection_refused("answer-not-taken")
             self.transport.abort()

@@ -1,8 +1,8 @@
 """From a request that is understood to its encoded answer.
 
 1. Every accepted job gets exactly one answer: its future is settled once, by whoever comes first.
-2. A free worker takes work at once; jobs gather only while all workers are busy. What a lone caller
-   asks and is quick is computed here, sooner than a worker could be told.
+2. A free worker takes work at once; jobs gather only while all workers are busy. What is quick, and
+   asked by few, is computed here, sooner than a worker could be told.
 3. A deadline is answered when it passes, and work that nobody waits for any more is dropped.
 
 Admission says who gets in, the work queue who is next, the runner takes it through a worker, the
@@ -21,6 +21,7 @@ import engine
 from app.admission import Admission, Cost, check_cost, tensor_bytes, work
 from app.at_once import AtOnce
 from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavailable
+from app.few import Few
 from app.jobs import Answer, Done, Job, Observer, Pending, Write
 from app.promises import Visitor
 from app.runner import Runner
@@ -44,6 +45,7 @@ class Dispatcher:
 
     Attributes:
         berths: where large bodies are to be received; None where that helps nobody.
+        few: is told of the connections that have small requests under way.
     """
 
     def __init__(
@@ -56,7 +58,8 @@ class Dispatcher:
         self._observer = observer
         self._admission = Admission(limits.queue)
         self._queue = WorkQueue(limits.batch, observer)
-        self._at_once = AtOnce(observer) if limits.at_once else None
+        self.few = Few()
+        self._at_once = AtOnce(observer, self.few) if limits.at_once else None
         self._accepted: set[Pending] = set()
         self._closing = False
         self._all_answered = asyncio.Event()
@@ -180,6 +183,7 @@ class Dispatcher:
     def left(self, visitor: Visitor) -> None:
         """A connection has been closed, over which nobody will come back."""
         self._admission.left(visitor)
+        self.few.leave(visitor.connection)
 
     def _check_open(self) -> None:
         if self._closing:

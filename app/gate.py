@@ -69,7 +69,11 @@ class Refusal(NamedTuple):
 
 
 class Gate:
-    """Turns requests away; one for each server."""
+    """Turns requests away; one for each server.
+
+    Attributes:
+        few: is told of the small requests that are let in.
+    """
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class Gate:
         desks: Desks | None = None,
     ) -> None:
         self._dispatcher = dispatcher
+        self.few = dispatcher.few
         self._desks = desks
         self._telemetry = telemetry
         self._lifecycle = lifecycle

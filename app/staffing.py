@@ -28,7 +28,7 @@ class DispatchLimits:
         queue: what may be accepted and not yet answered.
         batch: budgets of a shared call; `requests` 1 switches batching off.
         max_compute_s: seconds after which a call counts as stuck and its worker is replaced.
-        at_once: whether quick requests of a lone caller are computed in the event loop, see `Lone`;
+        at_once: whether quick requests of few callers are computed in the event loop, see `Few`;
             only with worker processes, since a thread would have the engine's threads.
         keep_bytes: shared memory of one arena of a worker that is kept while not used.
         body_bytes: of the largest body; 0 where bodies are not received in shared memory.

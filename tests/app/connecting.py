@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from app.connection import Connection, bounded
+from app.few import Few
 from app.gate import Refusal
 from app.settings import Settings
 from app.telemetry import Telemetry
@@ -44,9 +45,13 @@ class Door:
 
     def __init__(self, refusal: Refusal | None) -> None:
         self._refusal = refusal
+        self.few = Few()
 
     def refusal(self, *_: object) -> Refusal | None:
         return self._refusal
+
+    def left(self, connection: int, _address: str) -> None:
+        self.few.leave(connection)
 
 
 def connected(app: ASGIApp | None = None) -> tuple[Connection, Transport]:

@@ -1,21 +1,22 @@
-"""What a lone caller asks is answered in the event loop, and in nothing else differs."""
+"""What few callers ask is answered in the event loop, and in nothing else differs."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import engine
-from app import lone
+from app import few
 from app.admission import CostLimits, QueueLimits
 from app.at_once import AtOnce
 from app.errors import DeadlineExceeded, LimitExceeded, QueueFull, ShuttingDown
-from app.jobs import Answer, Job
+from app.jobs import Answer
 from app.promises import Visitor
 from engine.errors import InvalidIndices
 from engine.threads import get_threads
@@ -38,14 +39,24 @@ def _threads() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever came last is company for as long as a test takes, however slow the machine is."""
-    monkeypatch.setattr(lone, "LONE_S", 600.0)
-    monkeypatch.setattr(lone, "SLOW_S", 600.0)
+    """Nothing is slow, however slow the machine is."""
+    monkeypatch.setattr(few, "SLOW_S", 600.0)
 
 
-def over(connection: int, given: Job) -> Job:
-    """A job that comes over a connection of that number."""
-    return replace(given, visitor=Visitor(connection=connection))
+@asynccontextmanager
+async def computing(callers: int = 1, **limits: Any) -> AsyncIterator[Rig]:
+    """A dispatcher of which so many connections ask something."""
+    async with dispatching(at_once=True, **limits) as rig:
+        for connection in range(1, callers + 1):
+            rig.dispatcher.few.enter(connection, 1)
+        yield rig
+
+
+def alone() -> AtOnce:
+    """One connection asks something."""
+    few_callers = few.Few()
+    few_callers.enter(1, 1)
+    return AtOnce(Recorder(), few_callers)
 
 
 async def hold(rig: Rig, gate: Gate) -> asyncio.Task[Any]:
@@ -57,12 +68,12 @@ async def hold(rig: Rig, gate: Gate) -> asyncio.Task[Any]:
 
 @pytest.mark.parametrize("action", ["forward", "backward"])
 @scenario
-async def test_a_lone_caller_needs_no_worker(gate: Gate, action: str) -> None:
-    async with dispatching(at_once=True) as rig:
+async def test_few_callers_need_no_worker(gate: Gate, action: str) -> None:
+    async with computing() as rig:
         assert get_threads() == 1
         held = await hold(rig, gate)
         for samples in (0, 1, 3):
-            given = over(7, job(samples=samples, seed=2, action=action))
+            given = job(samples=samples, seed=2, action=action)
             done = await rig.dispatcher.submit(given)
             assert done.body == expected(given)
             assert (done.requests, done.rows) == (1, samples)
@@ -74,25 +85,32 @@ async def test_a_lone_caller_needs_no_worker(gate: Gate, action: str) -> None:
 
 
 @scenario
-async def test_callers_who_come_together_have_a_worker(gate: Gate) -> None:
-    async with dispatching(at_once=True) as rig:
+async def test_many_callers_have_a_worker(gate: Gate) -> None:
+    async with computing(few.FEW + 1) as rig:
         held = await hold(rig, gate)
-        await rig.dispatcher.submit(over(7, job()))
-        given = [over(connection, job(seed=connection)) for connection in (8, 7)]
+        given = [job(seed=seed) for seed in (8, 7)]
         tasks = list(map(rig.submit, given))
         await asyncio.sleep(0.01)
         assert rig.dispatcher.queue_depth == 2
         gate.open()
         assert [(await task).body for task in tasks] == list(map(expected, given))
         await held
-    assert rig.observer.batches == [ALONE, ALONE, (2, 2)]
+    assert rig.observer.batches == [ALONE, (2, 2)]
+
+
+@scenario
+async def test_whoever_has_left_is_not_counted() -> None:
+    async with computing(few.FEW + 1) as rig:
+        rig.dispatcher.left(Visitor(connection=1))
+        assert rig.dispatcher.few.admits(job().call, 1)
 
 
 @scenario
 async def test_only_what_is_quick_and_only_where_it_is_asked_for(gate: Gate) -> None:
     for at_once, width in ((True, LARGE), (False, 8)):
         async with dispatching(at_once=at_once) as rig:
-            given = over(7, job(seed=1, width=width))
+            rig.dispatcher.few.enter(1, 1)
+            given = job(seed=1, width=width)
             pids = [worker.pid for worker in rig.workers]
             assert len(pids) == 1
             held = await hold(rig, gate)
@@ -108,8 +126,8 @@ def test_what_waits_and_what_is_written_elsewhere_comes_by_a_worker() -> None:
     async def write(answer: Answer) -> memoryview:
         return memoryview(encode(answer))
 
-    at_once = AtOnce(Recorder())
-    given = over(7, job())
+    at_once = alone()
+    given = job()
     assert at_once.answer(given, 0.0, 1) is None
     assert at_once.answer(replace(given, write=write), 0.0, 0) is None
     done = at_once.answer(given, 0.0, 0)
@@ -118,31 +136,31 @@ def test_what_waits_and_what_is_written_elsewhere_comes_by_a_worker() -> None:
 
 
 def test_what_was_slow_comes_by_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lone, "SLOW_S", -1.0)
-    at_once = AtOnce(Recorder())
-    given = over(7, job())
-    answers = [at_once.answer(given, 0.0, 0) is not None for _ in range(lone.SLOW_TIMES + 1)]
-    assert answers == [True] * lone.SLOW_TIMES + [False]
+    monkeypatch.setattr(few, "SLOW_S", -1.0)
+    at_once = alone()
+    given = job()
+    answers = [at_once.answer(given, 0.0, 0) is not None for _ in range(few.SLOW_TIMES + 1)]
+    assert answers == [True] * few.SLOW_TIMES + [False]
 
 
 @scenario
-async def test_what_others_are_refused_for_lone_callers_are(gate: Gate) -> None:
+async def test_what_others_are_refused_for_few_are(gate: Gate) -> None:
     limits = {"cost": CostLimits(output_bytes=1 << 20), "queue": QueueLimits(requests=1)}
-    async with dispatching(at_once=True, **limits) as rig:
+    async with computing(**limits) as rig:
         with pytest.raises(DeadlineExceeded):
-            await rig.dispatcher.submit(over(7, job(within=-1.0)))
+            await rig.dispatcher.submit(job(within=-1.0))
         assert rig.observer.drops == {"deadline": 1}
         held = await hold(rig, gate)
         with pytest.raises(QueueFull):
-            await rig.dispatcher.submit(over(7, job()))
+            await rig.dispatcher.submit(job())
         gate.open()
         await held
         assert await rig.dispatcher.drain(5.0)
         with pytest.raises(ShuttingDown):
-            await rig.dispatcher.submit(over(7, job()))
-    async with dispatching(at_once=True, cost=CostLimits(output_bytes=23)) as rig:
+            await rig.dispatcher.submit(job())
+    async with computing(cost=CostLimits(output_bytes=23)) as rig:
         with pytest.raises(LimitExceeded):
-            await rig.dispatcher.submit(over(7, job()))
+            await rig.dispatcher.submit(job())
     assert rig.observer.batches == []
 
 
@@ -153,12 +171,12 @@ async def test_a_mistake_of_the_caller_is_told_at_once(
     def refuse(*_: object) -> None:
         raise InvalidIndices(engine.Issue(("indices",), "as asked", "less", 7))
 
-    async with dispatching(at_once=True) as rig:
+    async with computing() as rig:
         held = await hold(rig, gate)
         with monkeypatch.context() as patch:
             patch.setattr(engine, "run", refuse)
             with pytest.raises(InvalidIndices):
-                await rig.dispatcher.submit(over(7, job()))
+                await rig.dispatcher.submit(job())
         assert rig.dispatcher._admission.requests == 1
         gate.open()
         await held
@@ -169,9 +187,9 @@ async def test_what_fails_in_the_loop_is_done_by_a_worker(monkeypatch: pytest.Mo
     def exhausted(*_: object) -> None:
         raise MemoryError
 
-    given = over(7, job(seed=3))
+    given = job(seed=3)
     want = expected(given)
-    async with dispatching(at_once=True) as rig:
+    async with computing() as rig:
         monkeypatch.setattr(engine, "run", exhausted)
         assert (await rig.dispatcher.submit(given)).body == want
         assert rig.dispatcher._admission.requests == 0
@@ -184,8 +202,8 @@ async def test_what_cannot_be_encoded_is_logged_once(caplog: pytest.LogCaptureFi
         raise RuntimeError("as asked")
 
     caplog.set_level(logging.ERROR)
-    async with dispatching(at_once=True) as rig:
+    async with computing() as rig:
         with pytest.raises(RuntimeError):
-            await rig.dispatcher.submit(over(7, job(encode=fail)))
+            await rig.dispatcher.submit(job(encode=fail))
     assert [record.message for record in caplog.records] == ["an answer could not be encoded"]
     assert rig.observer.batches == [ALONE]

@@ -14,10 +14,11 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from app.connection import Connection, bounded
+from app.few import SMALL_BODY
 from app.framing import PIECE_BYTES
 from app.options import load
 from tests.app.asgi import running
-from tests.app.connecting import connected
+from tests.app.connecting import Transport, connected
 
 REQUESTS = {
     "nothing": b"",
@@ -126,4 +127,51 @@ def test_small_requests_in_a_row_are_not_all_parsed() -> None:
         await asyncio.sleep(0)
         assert not transport.paused
 
+    asyncio.run(scenario())
+
+
+def test_a_connection_counts_from_a_small_requests_head_to_the_last_answer() -> None:
+    """So that those who asked in the same moment see each other, whoever is answered first."""
+
+    def there() -> bool:
+        return bool(connection.gate.few._there)
+
+    async def answered(count: int) -> None:
+        goes_on.release()
+        async with asyncio.timeout(30):
+            while b"".join(transport.written).count(b"200 OK") < count:
+                await asyncio.sleep(0)
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await goes_on.acquire()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body"})
+
+    async def scenario() -> None:
+        nonlocal connection, transport, goes_on
+        goes_on = asyncio.Semaphore(0)
+        head = b"POST / HTTP/1.1\r\nHost:\r\nContent-Length: %d\r\n\r\n"
+        connection, transport = connected(app)
+        assert not there()
+        connection.data_received(head % 2)
+        assert there()
+        connection.data_received(b"{}" + head % 2 + b"{}")
+        await answered(1)
+        assert there(), "another has been sent ahead"
+        await answered(2)
+        assert not there()
+        connection.data_received(b"GET / HTTP/1.1\r\nHost:\r\n\r\n")
+        await answered(3)
+        connection.data_received(head % (SMALL_BODY + 1))
+        assert not there(), "nothing small was asked"
+        connection.connection_lost(None)
+        connection, transport = connected(app)
+        connection.data_received(head % 2)
+        assert there()
+        connection.connection_lost(None)
+        assert not there()
+
+    connection: Connection
+    transport: Transport
+    goes_on: asyncio.Semaphore
     asyncio.run(scenario())

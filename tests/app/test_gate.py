@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from app.errors import QueueFull, WorkersUnavailable
+from app.few import Few
 from app.gate import HEAD_BYTES, KNOWN_HEADS, Gate, Known, Refusal
 from app.lifecycle import Lifecycle
 from app.problems import problem
@@ -30,6 +31,7 @@ class Room:
         self.error: Exception | None = FULL
         self.asked: list[tuple[Visitor, int, int]] = []
         self.is_crowded = True
+        self.few = Few()
 
     def crowded(self, more: int) -> bool:
         assert more > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.lone import PASSES, PRODUCTS
+from app.few import PASSES, PRODUCTS
 from benchmarks.stress.traffic import Recorded, recorded
 
 
@@ -12,5 +12,5 @@ def for_a_worker() -> Recorded:
 
 
 def for_the_loop() -> list[Recorded]:
-    """Many that are computed there for a caller who asks alone."""
+    """Many that are computed there for few callers."""
     return [given for given in recorded() if len(given.body) < PASSES.nbytes // 2]

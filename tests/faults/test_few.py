@@ -1,4 +1,4 @@
-"""Who asks alone, and for little, is answered by the server itself: with the same bits and errors."""
+"""Few who ask for little are answered by the server itself: with the same bits and errors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from app.few import FEW
 from benchmarks.stress.client import Reply, ask, wire
 from benchmarks.stress.crowd import Crowd
 from benchmarks.stress.service import Service, kill, running
@@ -41,7 +42,7 @@ async def one_after_the_other(service: Service) -> bool:
     return all(each.fits(reply) for each, reply in zip(given, replies, strict=True))
 
 
-def test_a_lone_caller_is_served_while_every_worker_is_suspended() -> None:
+def test_a_caller_is_served_while_every_worker_is_suspended() -> None:
     with running("--workers", "1") as service:
         workers = service.workers
         with suspended(service):
@@ -56,15 +57,31 @@ def test_a_lone_caller_is_served_while_every_worker_is_suspended() -> None:
         assert asyncio.run(one_after_the_other(service))
 
 
-def test_callers_who_come_together_have_workers() -> None:
+def test_many_who_come_together_have_workers() -> None:
     given = for_the_loop()[0]
 
     async def together(port: int) -> None:
-        """Two at a time, until one of them has needed a worker."""
-        async with wire(port) as one, wire(port) as two:
+        """Many at a time, until one of them has needed a worker."""
+        async with contextlib.AsyncExitStack() as stack:
+            crowd = [await stack.enter_async_context(wire(port)) for _ in range(4 * FEW)]
             while await metric_at(port, RESTARTS) == 0:
-                asked = [each.ask(given.path, given.body, given.headers) for each in (one, two)]
+                asked = [each.ask(given.path, given.body, given.headers) for each in crowd]
                 assert all(map(given.fits, await asyncio.gather(*asked)))
+
+
+def test_few_have_none() -> None:
+    given = for_the_loop()[0]
+
+    async def together(port: int) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            callers = [await stack.enter_async_context(wire(port)) for _ in range(FEW)]
+            for _ in range(20):
+                asked = [each.ask(given.path, given.body, given.headers) for each in callers]
+                assert all(map(given.fits, await asyncio.gather(*asked)))
+
+    with running("--workers", "1") as service, suspended(service):
+        asyncio.run(asyncio.wait_for(together(service.port), 60.0))
+        assert metric(service, RESTARTS) == 0
 
     with running("--workers", "1") as service, suspended(service):
         asyncio.run(asyncio.wait_for(together(service.port), 60.0))

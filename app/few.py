@@ -1,26 +1,25 @@
-"""Who is answered in the event loop: a caller who asks alone, for what takes less than the way to a worker.
+"""Who is answered in the event loop: a few callers, for what takes less than the way to a worker.
 
 1. Only what is quick: small enough that no data makes the loop wait for much longer than a
    millisecond, by measurement (docs/performance.md).
-2. Only who is alone: the last quick request came over the same connection, or long ago. Whoever has
-   company gains more from shared calls.
+2. Only while few connections have a small request under way. A crowd gains more from shared calls.
 3. What was slow all the same, twice in a row, is left to the workers from then on: numbers too small
    for their type take a processor up to fifty times as long as others.
-
-Pure: times are seconds on any one clock, given by the caller.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from math import inf
 from typing import NamedTuple
 
 import engine
 
-LONE_S = 5e-2
-"""After so long without quick requests, whoever comes is alone. A crowd comes in waves, as its answers
-go out: with 128 connections there is one in some 20 ms, and its first request is not alone."""
+FEW = 4
+"""Connections. Four have 1.3 times as many answers a second from the loop, eight a tenth more, twelve as
+many from workers, and each may keep the others waiting for what it asks."""
+
+SMALL_BODY = 128 << 10
+"""Bytes of a small request's body; a quick one has no more."""
 
 SLOW_S = 1e-3
 """A computation that keeps the processor for longer is slow."""
@@ -60,25 +59,32 @@ def quick(call: engine.Call, samples: int) -> bool:
     return cost.flops <= most.flops and nbytes <= most.nbytes and steps <= STEPS
 
 
-class Lone:
-    """Watches who sends quick requests, and what of them was slow; see the rules above."""
+class Few:
+    """Watches who has small requests under way, and what was slow; see the rules above."""
 
     def __init__(self) -> None:
-        self._connection = 0
-        self._last = -inf
+        self._there: set[int] = set()
         self._slow: dict[tuple[engine.Call, int], int] = {}
 
-    def admits(self, call: engine.Call, samples: int, connection: int, now: float) -> bool:
-        """Whether a request that has come is to be answered in the loop.
+    def enter(self, connection: int, length: int) -> None:
+        """A request has begun, with a body of so many bytes.
 
         Args:
-            connection: a number of its own for each; 0 where it is not known.
+            connection: a number of its own for each. However many requests are sent ahead over it, it
+                is one.
         """
-        if not quick(call, samples):
+        if 0 < length <= SMALL_BODY:
+            self._there.add(connection)
+
+    def leave(self, connection: int) -> None:
+        """All requests of a connection are answered, or it is closed."""
+        self._there.discard(connection)
+
+    def admits(self, call: engine.Call, samples: int) -> bool:
+        """Whether a request is to be answered in the loop; not where nobody tells who is there."""
+        if not 0 < len(self._there) <= FEW or not quick(call, samples):
             return False
-        alone = connection == self._connection != 0 or now - self._last >= LONE_S
-        self._connection, self._last = connection, now
-        return alone and self._slow.get((call, samples), 0) < SLOW_TIMES
+        return self._slow.get((call, samples), 0) < SLOW_TIMES
 
     def took(self, call: engine.Call, samples: int, seconds: float) -> None:
         """A request that was admitted has been computed, in so much of the processor's time."""

@@ -1,4 +1,4 @@
-"""Who is answered in the event loop: only what is quick, and only whoever is alone."""
+"""Who is answered in the event loop: only what is quick, and only while few ask."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 import engine
-from app import lone
-from app.lone import LONE_S, PASSES, PRODUCTS, SLOW_S, SLOW_TIMES, STEPS, Lone, quick
+from app import few
+from app.few import FEW, PASSES, PRODUCTS, SLOW_S, SLOW_TIMES, SMALL_BODY, STEPS, Few, quick
 
-ONE, OTHER = 1, 2
 WEIGHT = (16, 3, 3, 3)
 
 
@@ -46,45 +45,51 @@ def test_what_is_quick_is_small_in_every_way() -> None:
         assert quick(*call(config={"groups": groups}, **shapes)) == (2 * groups <= STEPS)
 
 
-def test_a_caller_is_alone_who_comes_again_or_after_a_while() -> None:
-    watch = Lone()
-    assert watch.admits(*SMALL, ONE, 0.0)
-    assert watch.admits(*SMALL, ONE, 0.5 * LONE_S)
-    assert not watch.admits(*SMALL, OTHER, 1.4 * LONE_S)
-    assert not watch.admits(*SMALL, ONE, 2.3 * LONE_S)
-    assert watch.admits(*SMALL, ONE, 2.4 * LONE_S)
-    assert watch.admits(*SMALL, OTHER, 3.5 * LONE_S)
+def watched() -> Few:
+    """One connection is there."""
+    watch = Few()
+    watch.enter(1, 1)
+    return watch
 
 
-def test_who_cannot_be_told_from_others_is_alone_only_after_a_while() -> None:
-    watch = Lone()
-    assert watch.admits(*SMALL, 0, 0.0)
-    assert not watch.admits(*SMALL, 0, 0.5 * LONE_S)
-    assert watch.admits(*SMALL, 0, 1.6 * LONE_S)
+def test_only_few_are_let_in() -> None:
+    watch = Few()
+    assert not watch.admits(*SMALL), "nobody is there"
+    for connection in range(1, FEW + 1):
+        watch.enter(connection, SMALL_BODY)
+        watch.enter(connection, 1)
+        assert watch.admits(*SMALL)
+    assert not watch.admits(*LARGE)
+    watch.enter(FEW + 1, 1)
+    assert not watch.admits(*SMALL)
+    watch.leave(1)
+    watch.leave(1)
+    assert watch.admits(*SMALL)
 
 
-def test_what_is_not_quick_is_no_company() -> None:
-    watch = Lone()
-    assert watch.admits(*SMALL, ONE, 0.0)
-    assert not watch.admits(*LARGE, OTHER, 0.1 * LONE_S)
-    assert watch.admits(*SMALL, ONE, 0.2 * LONE_S)
+def test_who_sends_nothing_or_much_is_no_company() -> None:
+    watch = watched()
+    for connection in range(2, 2 * FEW, 2):
+        watch.enter(connection, 0)
+        watch.enter(connection + 1, SMALL_BODY + 1)
+    assert watch.admits(*SMALL)
 
 
 def test_what_is_slow_twice_in_a_row_is_left_to_workers() -> None:
-    watch = Lone()
+    watch = watched()
     other = call(x=(1, 3, 9, 9), weight=WEIGHT)
     for seconds in (2 * SLOW_S, 0.5 * SLOW_S, *SLOW_TIMES * (2 * SLOW_S,)):
-        assert watch.admits(*SMALL, ONE, 0.0)
+        assert watch.admits(*SMALL)
         watch.took(*SMALL, seconds)
-    assert not watch.admits(*SMALL, ONE, 0.0)
-    assert watch.admits(*other, ONE, 0.0)
+    assert not watch.admits(*SMALL)
+    assert watch.admits(*other)
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lone, "SLOW_KINDS", 3)
-    watch = Lone()
+    monkeypatch.setattr(few, "SLOW_KINDS", 3)
+    watch = watched()
     kinds = [call(x=(1, 3, size, size), weight=WEIGHT) for size in range(8, 12)]
     for kind in kinds:
         for _ in range(SLOW_TIMES):
             watch.took(*kind, 2 * SLOW_S)
-    assert [watch.admits(*kind, ONE, 0.0) for kind in kinds] == [True, True, True, False]
+    assert [watch.admits(*kind) for kind in kinds] == [True, True, True, False]
