@@ -74,6 +74,7 @@ def closed(bench: Bench, effort: Effort, found: Findings) -> None:
     """Fixed concurrency: every body, both actions, the mixed stream."""
     table: list[tuple[str, int, float, tuple[str, ...]]] = [
         ("small-forward", 64, 1.0, (ECHO, SIMPLE, OURS)),
+        ("small-forward", 4, 0.7, (ECHO, SIMPLE, OURS)),
         ("small-forward", 1, 0.7, (ECHO, SIMPLE, OURS)),
         ("small-backward", 64, 1.0, (ECHO, SIMPLE, OURS)),
         ("middle-forward", 16, 1.5, (ECHO, SIMPLE, SIMPLE_1, OURS)),
