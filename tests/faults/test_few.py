@@ -68,6 +68,9 @@ def test_many_who_come_together_have_workers() -> None:
                 asked = [each.ask(given.path, given.body, given.headers) for each in crowd]
                 assert all(map(given.fits, await asyncio.gather(*asked)))
 
+    with running("--workers", "1") as service, suspended(service):
+        asyncio.run(asyncio.wait_for(together(service.port), 60.0))
+
 
 def test_few_have_none() -> None:
     given = for_the_loop()[0]
@@ -82,9 +85,6 @@ def test_few_have_none() -> None:
     with running("--workers", "1") as service, suspended(service):
         asyncio.run(asyncio.wait_for(together(service.port), 60.0))
         assert metric(service, RESTARTS) == 0
-
-    with running("--workers", "1") as service, suspended(service):
-        asyncio.run(asyncio.wait_for(together(service.port), 60.0))
 
 
 def test_mistakes_are_told_in_the_same_words_and_counted_alike() -> None:
