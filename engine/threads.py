@@ -28,8 +28,9 @@ PART_BYTES = 3 << 19
 SCRATCH_BYTES = 3 * PART_BYTES
 """All scratch of one thread."""
 
-SMALL_FLOPS = 4_000_000
-"""Below this much work the hand-over to another thread costs more than it saves."""
+SMALL_FLOPS = 12_000_000
+"""Below this much work, counted as operations of products, another thread costs more than it saves: by
+the hand-over, and since both wait for the interpreter's lock after each of many short calls."""
 
 LINE = 64
 """Bytes in a cache line, and in the widest vector."""
@@ -146,10 +147,21 @@ def check_stop() -> None:
         raise Stopped
 
 
-def for_each(function: Callable[..., None], blocks: Iterable[tuple[Any, ...]], flops: int) -> None:
-    """Call `function(*block)` for every block, on several threads where the work is worth it."""
+def for_each(
+    function: Callable[..., None],
+    blocks: Iterable[tuple[Any, ...]],
+    flops: int,
+    block_flops: int = 0,
+) -> None:
+    """Call `function(*block)` for every block, on several threads where the work is worth it.
+
+    Args:
+        flops: of all blocks; worth it from SMALL_FLOPS on.
+        block_flops: where a block has fewer, its calls are too short for threads to share the lock.
+    """
     blocks = list(blocks)
-    if _threads == 1 or len(blocks) < 2 or flops < SMALL_FLOPS:
+    least = max(SMALL_FLOPS, block_flops * len(blocks))
+    if _threads == 1 or len(blocks) < 2 or flops < least:
         for block in blocks:
             check_stop()
             function(*block)

@@ -35,7 +35,7 @@ Array = NDArray[Any]
 COPIED = 64
 """Channels whose weights are laid out anew in one call."""
 
-COPYING = 32
+COPYING = 96
 """Work that takes as long as copying one number from a place of its own."""
 
 SUMMED = (flat, pointwise, shifts)

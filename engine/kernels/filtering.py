@@ -36,6 +36,9 @@ Array = NDArray[Any]
 LEAST_TILES = 48
 """Tiles of a request from which they save more than transforming its sums takes."""
 
+SHARED_WEIGHTS = 56 * 56
+"""Weights from which on a block's calls are long enough for threads to share the interpreter's lock."""
+
 PlainSum = Callable[[Correlation, Array, Array, Sequence[int], Array], None]
 
 
@@ -95,7 +98,8 @@ def _by_tiles(
         for (share, found), (o, k) in product(enumerate(shares[request]), parts):
             given = x[own, 0, k], dy[own, 0, o], found, limits[request]
             jobs.append((sums[request, share, o, k], *given))
-    for_each(_sum, jobs, c.flops * x.shape[0])
+    shared = c.outputs * c.channels >= SHARED_WEIGHTS
+    for_each(_sum, jobs, c.flops * x.shape[0] if shared else 0)
     for request, own in enumerate(samples):
         if sums is not dw:
             np.add.reduce(sums[request, : len(shares[request])], axis=0, out=dw[request, 0])

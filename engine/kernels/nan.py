@@ -15,6 +15,9 @@ Array = NDArray[Any]
 BLOCK = 1 << 18
 """Numbers looked over at a time."""
 
+LOOKING = 3
+"""Work that takes as long as looking at one number."""
+
 
 def settle_nan(array: Array) -> None:
     """Give every NaN of a contiguous array the same bits; integers have none."""
@@ -25,7 +28,7 @@ def settle_nan(array: Array) -> None:
         settle(numbers)
         return
     cuts = ranges(numbers.size, BLOCK)
-    for_each(lambda lo, hi: settle(numbers[lo:hi]), cuts, numbers.size)
+    for_each(lambda lo, hi: settle(numbers[lo:hi]), cuts, LOOKING * numbers.size)
 
 
 def settle(numbers: Array) -> None:

@@ -39,6 +39,9 @@ LEAST_RUN = 16
 RUN_BLOCKS = 2
 """Blocks that are one where each call reads long runs: calls go fast there, and threads wait at each."""
 
+VISITING = 3
+"""Work that takes as long as one input of one window."""
+
 Box = tuple[slice, ...]
 
 
@@ -178,7 +181,7 @@ def slices(spans: tuple[tuple[int, int], ...]) -> Box:
 
 def for_each_plane(p: Pooling, samples: int, function: Callable[[slice, slice], None]) -> None:
     """Call `function(n, c)` for blocks of planes that do not overlap."""
-    for_each(function, p.planes(samples), samples * p.visits)
+    for_each(function, p.planes(samples), VISITING * samples * p.visits)
 
 
 def reduced_along(

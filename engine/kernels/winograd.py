@@ -34,6 +34,12 @@ from engine.threads import for_each
 
 Array = NDArray[Any]
 
+BLOCK_FLOPS = 10_000_000
+"""Of a block whose nine calls are long enough for threads to share the interpreter's lock."""
+
+TRANSFORMING = 6 * TAPS**2
+"""Work that takes as long as making one number of the transformed filters."""
+
 PlainSum = Callable[[Correlation, Array, Array, Array | None, Array], None]
 
 
@@ -88,7 +94,7 @@ def _forward(
         if made is not target:
             target[...] = made
 
-    for_each(block, product(limits, cuts(plan)), c.flops * len(limits))
+    for_each(block, product(limits, cuts(plan)), c.flops * len(limits), BLOCK_FLOPS)
 
 
 def _transformed(plan: Tiling, w: Array) -> Array:
@@ -107,6 +113,6 @@ def _transformed(plan: Tiling, w: Array) -> Array:
         multiply(both[None], taps.reshape(1, 1, TAPS * TAPS, -1), out)
         found[:, number] = out.reshape(len(both), *shape[2:])
 
-    for_each(part, ((i,) for i in range(shape[1])), 2 * TAPS**2 * found.size)
+    for_each(part, ((i,) for i in range(shape[1])), TRANSFORMING * found.size)
     # A product for every point, down and across, as products go through them.
     return found.reshape(-1, WIDTH + TAPS - 1, 1, *found.shape[1:])

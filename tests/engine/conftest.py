@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from engine.kernels import direct
+from engine import threads
+from engine.kernels import direct, filtering, winograd
 
 settings.register_profile(
     "engine", derandomize=True, deadline=None, database=None, max_examples=150
@@ -32,3 +33,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(direct, "part", part)
     return found
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads share all work, however little it is."""
+    monkeypatch.setattr(threads, "SMALL_FLOPS", 0)
+    monkeypatch.setattr(winograd, "BLOCK_FLOPS", 0)
+    monkeypatch.setattr(filtering, "SHARED_WEIGHTS", 0)

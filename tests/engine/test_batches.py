@@ -72,6 +72,7 @@ def test_batched_as_alone(layer: Layer, dtype: str) -> None:
     laws.batched_as_alone(layer, [1] * 7, dtype)
 
 
+@pytest.mark.usefixtures("shared")
 @EACH
 def test_threads_change_no_bit(layer: Layer) -> None:
     several = Layer(**(vars(layer) | {"shapes": layer.shapes | {"x": (3, *layer.shapes["x"][1:])}}))

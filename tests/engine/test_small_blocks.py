@@ -36,7 +36,7 @@ SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.function
 
 
 @pytest.fixture(params=[128, 1024], ids=["128 bytes", "1024 bytes"], autouse=True)
-def _small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
+def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None]:  # noqa: ARG001
     part: int = request.param
     before = threads.get_threads()
     with pytest.MonkeyPatch.context() as patch:
@@ -47,7 +47,6 @@ def _small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.setattr(pooling, "ROOM", part)
         patch.setattr(pooling, "LEAST_RUN", 2)
         patch.setattr(windows, "LONG", 2)
-        patch.setattr(threads, "SMALL_FLOPS", 0)
         # Flat planes would take most of these layers from the kernels that are cut here.
         patch.setattr(flat, "MOST_COLUMNS", 0)
         engine.set_threads(3)

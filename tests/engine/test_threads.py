@@ -22,6 +22,21 @@ def two_threads() -> Iterator[None]:
     threads.set_threads(before)
 
 
+def test_blocks_of_too_little_are_not_shared() -> None:
+    for blocks, block_flops, used in ((10, 0, 2), (10, MUCH // 10, 2), (10, MUCH // 10 + 1, 1)):
+        met = threading.Barrier(used)
+        seen: set[int] = set()
+
+        def block(number: int, met: threading.Barrier = met, seen: set[int] = seen) -> None:
+            # The first two blocks wait for each other where two threads are to have them.
+            if number < met.parties:
+                met.wait(30.0)
+            seen.add(threading.get_ident())
+
+        threads.for_each(block, [(i,) for i in range(blocks)], MUCH, block_flops)
+        assert len(seen) == used
+
+
 @pytest.mark.parametrize("flops", [0, MUCH])
 def test_every_block_runs_once(flops: int) -> None:
     seen: list[int] = []

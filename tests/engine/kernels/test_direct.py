@@ -59,6 +59,7 @@ def test_a_1x1_layer_is_a_product(size: tuple[int, int], sizes: tuple[int, int, 
     ("config", "taps"), [({}, 1), ({"stride": 2, "padding": 1}, 3), ({"groups": 2}, 1)]
 )
 @pytest.mark.parametrize("samples", [1, 7, 16, 17])
+@pytest.mark.usefixtures("shared")
 def test_bits_do_not_depend_on_who_shares_a_block(
     samples: int, config: dict[str, Any], taps: int
 ) -> None:

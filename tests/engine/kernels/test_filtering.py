@@ -48,6 +48,7 @@ def test_values_in_float64(
     np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-10)
 
 
+@pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize("channels", [(64, 64), (100, 40), (144, 80)])
 @pytest.mark.parametrize("rows", [(1, 2, 5), (8,), (2, 0, 1), (0,), (1,) * 6])
 def test_the_same_bits_alone_and_in_a_batch_and_on_any_threads(

@@ -51,6 +51,7 @@ def test_values(config: dict[str, Any], size: tuple[int, ...], taps: tuple[int, 
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-3)
 
 
+@pytest.mark.usefixtures("shared")
 @EACH
 def test_the_same_bits_with_any_neighbours_on_any_threads(
     config: dict[str, Any],
