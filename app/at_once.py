@@ -32,7 +32,8 @@ class AtOnce:
         Raises:
             engine.EngineError: the caller's mistake.
         """
-        if waiting or job.write is not None or not self._few.admits(job.call, job.samples):
+        few = self._few.admits(job.visitor.connection, job.call, job.samples)
+        if not few or waiting or job.write is not None:
             return None
         try:
             return self._computed(job, accepted)

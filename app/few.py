@@ -2,7 +2,8 @@
 
 1. Only what is quick: small enough that no data makes the loop wait for much longer than a
    millisecond, by measurement (docs/performance.md).
-2. Only while few connections have a small request under way. A crowd gains more from shared calls.
+2. Only while few connections have a small request under way, of which theirs is one. A crowd gains
+   more from shared calls; those who ask much in few bytes are no crowd.
 3. What was slow all the same, twice in a row, is left to the workers from then on: numbers too small
    for their type take a processor up to fifty times as long as others.
 """
@@ -80,9 +81,13 @@ class Few:
         """All requests of a connection are answered, or it is closed."""
         self._there.discard(connection)
 
-    def admits(self, call: engine.Call, samples: int) -> bool:
+    def admits(self, connection: int, call: engine.Call, samples: int) -> bool:
         """Whether a request is to be answered in the loop; not where nobody tells who is there."""
-        if not 0 < len(self._there) <= FEW or not quick(call, samples):
+        if not quick(call, samples):
+            # It takes long, during which it would keep the quick ones of others from here.
+            self.leave(connection)
+            return False
+        if connection not in self._there or len(self._there) > FEW:
             return False
         return self._slow.get((call, samples), 0) < SLOW_TIMES
 

@@ -17,7 +17,7 @@ from app.admission import CostLimits, QueueLimits
 from app.at_once import AtOnce
 from app.errors import DeadlineExceeded, LimitExceeded, QueueFull, ShuttingDown
 from app.jobs import Answer
-from app.promises import Visitor
+from app.promises import NOBODY, Visitor
 from engine.errors import InvalidIndices
 from engine.threads import get_threads
 from tests.app.dispatching import Recorder, Rig, dispatching, encode, expected, job, scenario
@@ -45,9 +45,9 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def computing(callers: int = 1, **limits: Any) -> AsyncIterator[Rig]:
-    """A dispatcher of which so many connections ask something."""
+    """A dispatcher of which so many connections ask something, that of our jobs among them."""
     async with dispatching(at_once=True, **limits) as rig:
-        for connection in range(1, callers + 1):
+        for connection in range(NOBODY.connection, NOBODY.connection + callers):
             rig.dispatcher.few.enter(connection, 1)
         yield rig
 
@@ -55,13 +55,14 @@ async def computing(callers: int = 1, **limits: Any) -> AsyncIterator[Rig]:
 def alone() -> AtOnce:
     """One connection asks something."""
     few_callers = few.Few()
-    few_callers.enter(1, 1)
+    few_callers.enter(NOBODY.connection, 1)
     return AtOnce(Recorder(), few_callers)
 
 
 async def hold(rig: Rig, gate: Gate) -> asyncio.Task[Any]:
-    """Keep the only worker busy until the gate opens."""
-    task = rig.submit(job(faulty.AT_GATE, width=LARGE))
+    """Keep the only worker busy until the gate opens, with what somebody else asks."""
+    given = job(faulty.AT_GATE, width=LARGE)
+    task = rig.submit(replace(given, visitor=Visitor(connection=few.FEW + 2)))
     await gate.reached()
     return task
 
@@ -102,14 +103,14 @@ async def test_many_callers_have_a_worker(gate: Gate) -> None:
 async def test_whoever_has_left_is_not_counted() -> None:
     async with computing(few.FEW + 1) as rig:
         rig.dispatcher.left(Visitor(connection=1))
-        assert rig.dispatcher.few.admits(job().call, 1)
+        assert rig.dispatcher.few.admits(NOBODY.connection, job().call, 1)
 
 
 @scenario
 async def test_only_what_is_quick_and_only_where_it_is_asked_for(gate: Gate) -> None:
     for at_once, width in ((True, LARGE), (False, 8)):
         async with dispatching(at_once=at_once) as rig:
-            rig.dispatcher.few.enter(1, 1)
+            rig.dispatcher.few.enter(NOBODY.connection, 1)
             given = job(seed=1, width=width)
             pids = [worker.pid for worker in rig.workers]
             assert len(pids) == 1

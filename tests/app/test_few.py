@@ -54,17 +54,27 @@ def watched() -> Few:
 
 def test_only_few_are_let_in() -> None:
     watch = Few()
-    assert not watch.admits(*SMALL), "nobody is there"
+    assert not watch.admits(0, *SMALL), "nobody is there"
     for connection in range(1, FEW + 1):
         watch.enter(connection, SMALL_BODY)
         watch.enter(connection, 1)
-        assert watch.admits(*SMALL)
-    assert not watch.admits(*LARGE)
+        assert watch.admits(connection, *SMALL)
+    assert not watch.admits(FEW + 1, *SMALL), "not one of them"
     watch.enter(FEW + 1, 1)
-    assert not watch.admits(*SMALL)
-    watch.leave(1)
-    watch.leave(1)
-    assert watch.admits(*SMALL)
+    assert not watch.admits(1, *SMALL)
+    watch.leave(2)
+    watch.leave(2)
+    assert watch.admits(1, *SMALL)
+
+
+def test_who_asks_much_in_few_bytes_keeps_nobody_out() -> None:
+    watch = watched()
+    for connection in range(2, 2 * FEW):
+        watch.enter(connection, 1)
+    assert not watch.admits(1, *SMALL)
+    for connection in range(2, 2 * FEW):
+        assert not watch.admits(connection, *LARGE)
+    assert watch.admits(1, *SMALL)
 
 
 def test_who_sends_nothing_or_much_is_no_company() -> None:
@@ -72,17 +82,17 @@ def test_who_sends_nothing_or_much_is_no_company() -> None:
     for connection in range(2, 2 * FEW, 2):
         watch.enter(connection, 0)
         watch.enter(connection + 1, SMALL_BODY + 1)
-    assert watch.admits(*SMALL)
+    assert watch.admits(1, *SMALL)
 
 
 def test_what_is_slow_twice_in_a_row_is_left_to_workers() -> None:
     watch = watched()
     other = call(x=(1, 3, 9, 9), weight=WEIGHT)
     for seconds in (2 * SLOW_S, 0.5 * SLOW_S, *SLOW_TIMES * (2 * SLOW_S,)):
-        assert watch.admits(*SMALL)
+        assert watch.admits(1, *SMALL)
         watch.took(*SMALL, seconds)
-    assert not watch.admits(*SMALL)
-    assert watch.admits(*other)
+    assert not watch.admits(1, *SMALL)
+    assert watch.admits(1, *other)
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,4 +102,4 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in kinds:
         for _ in range(SLOW_TIMES):
             watch.took(*kind, 2 * SLOW_S)
-    assert [watch.admits(*kind) for kind in kinds] == [True, True, True, False]
+    assert [watch.admits(1, *kind) for kind in kinds] == [True, True, True, False]
