@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import engine
-from app import few
+from app import at_once, few
 from app.admission import CostLimits, QueueLimits
 from app.at_once import AtOnce
 from app.errors import DeadlineExceeded, LimitExceeded, QueueFull, ShuttingDown
@@ -41,6 +41,7 @@ def _threads() -> Iterator[None]:
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is slow, however slow the machine is."""
     monkeypatch.setattr(few, "SLOW_S", 600.0)
+    monkeypatch.setattr(at_once, "SLOW_S", 600.0)
 
 
 @asynccontextmanager
@@ -108,8 +109,8 @@ async def test_whoever_has_left_is_not_counted() -> None:
 
 @scenario
 async def test_only_what_is_quick_and_only_where_it_is_asked_for(gate: Gate) -> None:
-    for at_once, width in ((True, LARGE), (False, 8)):
-        async with dispatching(at_once=at_once) as rig:
+    for wanted, width in ((True, LARGE), (False, 8)):
+        async with dispatching(at_once=wanted) as rig:
             rig.dispatcher.few.enter(NOBODY.connection, 1)
             given = job(seed=1, width=width)
             pids = [worker.pid for worker in rig.workers]
@@ -123,25 +124,41 @@ async def test_only_what_is_quick_and_only_where_it_is_asked_for(gate: Gate) -> 
             await held
 
 
-def test_what_waits_and_what_is_written_elsewhere_comes_by_a_worker() -> None:
+@scenario
+async def test_what_waits_and_what_is_written_elsewhere_comes_by_a_worker() -> None:
     async def write(answer: Answer) -> memoryview:
         return memoryview(encode(answer))
 
-    at_once = alone()
+    here = alone()
     given = job()
-    assert at_once.answer(given, 0.0, 1) is None
-    assert at_once.answer(replace(given, write=write), 0.0, 0) is None
-    done = at_once.answer(given, 0.0, 0)
+    assert here.answer(given, 0.0, 1) is None
+    assert here.answer(replace(given, write=write), 0.0, 0) is None
+    done = here.answer(given, 0.0, 0)
     assert done is not None
     assert done.body == expected(given)
 
 
-def test_what_was_slow_comes_by_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+@scenario
+async def test_what_was_slow_comes_by_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(few, "SLOW_S", -1.0)
-    at_once = alone()
+    here = alone()
     given = job()
-    answers = [at_once.answer(given, 0.0, 0) is not None for _ in range(few.SLOW_TIMES + 1)]
+    answers = [here.answer(given, 0.0, 0) is not None for _ in range(few.SLOW_TIMES + 1)]
     assert answers == [True] * few.SLOW_TIMES + [False]
+
+
+@scenario
+async def test_between_two_turns_of_others_little_is_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(at_once, "SLOW_S", 1e-9)
+    here = alone()
+    answers = []
+    for turn in range(3):
+        asked = [here.answer(job(seed=turn), 0.0, 0) for _ in range(3)]
+        answers.append([each is not None for each in asked])
+        await asyncio.sleep(0)
+    assert answers == [[True, False, False]] * 3
 
 
 @scenario
