@@ -175,7 +175,8 @@ def for_each(
         # A failure must not leave helpers writing into arrays that the caller gives up.
         for _ in queue:
             pass
-        failures = [helper.exception() for helper in helpers]
+        # Who has not begun has nothing left to do, and may come after the long work of others.
+        failures = [helper.exception() for helper in helpers if not helper.cancel()]
     for failure in failures:
         if failure is not None:
             raise failure

@@ -185,6 +185,30 @@ def test_the_number_of_threads_may_change_while_others_compute() -> None:
     assert not failures
 
 
+def test_who_is_through_does_not_wait_for_threads_that_others_hold() -> None:
+    """All threads are held, each by a computation that goes on until that of a third caller is through."""
+    held, through = threading.Barrier(5), threading.Event()
+
+    def hold(_: int) -> None:
+        held.wait(30)
+        assert through.wait(30)
+
+    others = [
+        threading.Thread(target=threads.for_each, args=(hold, [(0,), (1,)], MUCH)) for _ in range(2)
+    ]
+    for other in others:
+        other.start()
+    held.wait(30)
+    third = threading.Thread(target=threads.for_each, args=(lambda _: None, [(0,), (1,)], MUCH))
+    third.start()
+    third.join(20)
+    waits = third.is_alive()
+    through.set()
+    for other in [*others, third]:
+        other.join()
+    assert not waits
+
+
 def test_no_fewer_than_one_thread() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         threads.set_threads(0)
