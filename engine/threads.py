@@ -210,6 +210,16 @@ def _submit(work: Callable[[], None], most: int) -> list[Future[None]]:
     return submitted
 
 
+def _begin_anew() -> None:
+    """A forked child has none of its parent's threads, and nobody who would give the lock back."""
+    global _crew, _lock, _depth
+    _crew, _lock, _depth = None, threading.Lock(), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
 @cache
 def _blas() -> tuple[Callable[[int], None], Callable[[], int]] | None:
     """The thread setter and getter of the BLAS inside NumPy's wheel, where they can be found."""

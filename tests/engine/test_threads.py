@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -212,3 +215,27 @@ def test_who_is_through_does_not_wait_for_threads_that_others_hold() -> None:
 def test_no_fewer_than_one_thread() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         threads.set_threads(0)
+
+
+FORKED = """
+import os, signal, threading
+from engine import threads
+
+met = threading.Barrier(2)
+threads.set_threads(2)
+blocks = [(number,) for number in range(2)]
+threads.for_each(lambda _: met.wait(30), blocks, threads.SMALL_FLOPS)
+threads._lock.acquire()  # as another thread might have it
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    threads.for_each(lambda _: met.wait(30), blocks, threads.SMALL_FLOPS)
+    os._exit(0)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    """Its own two meet at each block; with none of them it would wait for ever."""
+    assert subprocess.run([sys.executable, "-c", FORKED], timeout=120).returncode == 0
