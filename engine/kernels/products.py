@@ -129,13 +129,7 @@ def widest(outputs: int, depth: int) -> int:
     """Columns of products in place whose right operand is the weights: they divide all; 0 if none do."""
     if depth * outputs > MOST_WEIGHTS:
         return 0
-    least, most = min(outputs, COLUMNS), UNPACKED // (LEAST_ROWS * depth)
-    return max((e for e in range(least, min(outputs, most) + 1) if _divides(e, outputs)), default=0)
-
-
-def _divides(each: int, outputs: int) -> bool:
-    """True where pieces of so many numbers begin on cache lines, and are all of them."""
-    return outputs % each == 0 == each % LINE
+    return _dividing(outputs, min(outputs, COLUMNS), UNPACKED // (LEAST_ROWS * depth))
 
 
 @lru_cache(maxsize=4096)
@@ -148,5 +142,10 @@ def tall(count: int, work: int) -> int:
 @lru_cache(maxsize=4096)
 def shares(outputs: int, depth: int) -> int:
     """Columns of a right operand that stay in the first-level cache and divide all; 0 if none do."""
-    fitting = range(LINE, min(outputs, FIRST_LEVEL // depth) + 1, LINE)
+    return _dividing(outputs, LINE, FIRST_LEVEL // depth)
+
+
+def _dividing(outputs: int, least: int, most: int) -> int:
+    """The most columns within two bounds that begin on cache lines and divide all; 0 if none do."""
+    fitting = range(-(-least // LINE) * LINE, min(outputs, most) + 1, LINE)
     return max((each for each in fitting if outputs % each == 0), default=0)

@@ -7,9 +7,8 @@ import threading
 import time
 import weakref
 
-import pytest
-
 from engine.crew import Crew
+from tests.starving import granting
 
 
 def test_what_is_submitted_is_done_elsewhere() -> None:
@@ -35,13 +34,10 @@ def test_there_are_no_more_threads_than_asked_for_and_one_that_is_idle_is_used_f
     crew.close()
 
 
-def test_work_that_nobody_can_be_had_for_is_left_to_the_caller(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_work_that_nobody_can_be_had_for_is_left_to_the_caller() -> None:
     crew = Crew(1, "test")
     done: list[str] = []
-    with monkeypatch.context() as starved:
-        starved.setattr(threading.Thread, "start", _denied)
+    with granting(0):
         assert crew.submit(lambda: done.append("left")) is None
     submitted = crew.submit(lambda: done.append("taken"))
     assert submitted is not None
@@ -50,14 +46,11 @@ def test_work_that_nobody_can_be_had_for_is_left_to_the_caller(
     assert done == ["taken"]
 
 
-def test_where_there_are_threads_and_no_more_can_be_had_they_do_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_there_are_threads_and_no_more_can_be_had_they_do_it() -> None:
     crew = Crew(2, "test")
     free = threading.Event()
     first = crew.submit(lambda: free.wait(10) and threading.get_ident())
-    with monkeypatch.context() as starved:
-        starved.setattr(threading.Thread, "start", _denied)
+    with granting(0):
         second = crew.submit(threading.get_ident)
     free.set()
     assert first is not None
@@ -80,7 +73,3 @@ def test_a_failure_is_the_result_and_holds_nothing_when_it_is_let_go() -> None:
         assert let_go() is None
     finally:
         gc.enable()
-
-
-def _denied(_: threading.Thread) -> None:
-    raise RuntimeError("can't start new thread")

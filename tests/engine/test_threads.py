@@ -13,6 +13,7 @@ import pytest
 
 from engine import threads
 from engine.errors import Stopped
+from tests.starving import granting
 
 MUCH = threads.SMALL_FLOPS
 
@@ -62,24 +63,12 @@ def test_a_failure_in_any_block_is_raised() -> None:
 
 
 @pytest.mark.parametrize("granted", [0, 1])
-def test_where_no_thread_can_be_had_the_others_do_it_all(
-    granted: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_no_thread_can_be_had_the_others_do_it_all(granted: int) -> None:
     threads.set_threads(4)
-    start, started = threading.Thread.start, []
-
-    def scarce(thread: threading.Thread) -> None:
-        if len(started) >= granted:
-            raise RuntimeError("can't start new thread")
-        started.append(thread)
-        start(thread)
-
     seen: list[int] = []
-    with monkeypatch.context() as without:
-        without.setattr(threading.Thread, "start", scarce)
-        for _ in range(3):
+    for _ in range(3):
+        with granting(granted):
             threads.for_each(seen.append, [(i,) for i in range(100)], MUCH)
-            started.clear()
     assert sorted(seen) == sorted(3 * [*range(100)])
     both = threading.Barrier(4, timeout=10)
     threads.for_each(lambda _: both.wait(), [(i,) for i in range(4)], MUCH)

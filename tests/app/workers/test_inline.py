@@ -9,18 +9,14 @@ import pytest
 
 from app.workers.inline import InlineWorker
 from app.workers.task import EXHAUSTED, WorkerDied
+from tests.starving import granting
 
 
-def test_a_worker_without_its_thread_is_not_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
+def test_a_worker_without_its_thread_is_not_up() -> None:
     async def run() -> None:
         worker = InlineWorker()
-        with monkeypatch.context() as starved:
-            starved.setattr(threading.Thread, "start", denied)
-            with pytest.raises(WorkerDied) as died:
-                await worker.start()
+        with granting(0), pytest.raises(WorkerDied) as died:
+            await worker.start()
         assert died.value.reason == EXHAUSTED
         await worker.close()
 

@@ -13,6 +13,7 @@ from app.workers import offload
 from app.workers.offload import OFFLOAD_BYTES, YIELD_BYTES, copying
 from app.workers.turns import NICE
 from engine.crew import Crew
+from tests.starving import granting
 
 
 def test_small_copies_are_made_at_once_and_large_ones_beside_the_loop() -> None:
@@ -39,14 +40,10 @@ def test_others_have_their_turn_between_copies_in_the_loop() -> None:
 def test_where_no_thread_can_be_had_large_copies_are_made_in_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def denied(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
     async def run() -> None:
         here = threading.get_ident()
-        with monkeypatch.context() as starved:
-            starved.setattr(offload, "_threads", Crew(1, "test"))
-            starved.setattr(threading.Thread, "start", denied)
+        with monkeypatch.context() as patch, granting(0):
+            patch.setattr(offload, "_threads", Crew(1, "test"))
             for _ in range(2):
                 assert await copying(OFFLOAD_BYTES, threading.get_ident) == here
         assert await copying(OFFLOAD_BYTES, threading.get_ident) != here
