@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from engine.geometry import Tile
 from engine.kernels.nan import settle
 from engine.kernels.plane_sums import mirrored, spread, tile_sum
-from engine.kernels.pooling import blocks, for_each_plane, slices
+from engine.kernels.pooling import blocks, for_each_block, for_each_plane, slices
 from engine.kernels.windows import whole
 from engine.layouts import channels_first
 from engine.pool import Geometry
-from engine.threads import for_each
 
 Array = NDArray[Any]
 Divisor = Callable[[Tile], Array]
@@ -36,7 +35,7 @@ def average(geometry: Geometry, divisor: Divisor, x: Array, y: Array) -> None:
             np.divide(sums, count, out=target)
             settle(target)
 
-    for_each(planes, blocked, x.shape[0] * pooling.visits)
+    for_each_block(pooling, x.shape[0], blocked, planes)
 
 
 def average_backward(geometry: Geometry, divisor: Divisor, dy: Array, dx: Array) -> None:
@@ -56,7 +55,7 @@ def average_backward(geometry: Geometry, divisor: Divisor, dy: Array, dx: Array)
                 target[...] = tile_sum(mirror, dy[n, c] / counts, cut[0])
                 settle(target)
 
-            for_each(summed, blocked, dx.shape[0] * pooling.visits)
+            for_each_block(pooling, dx.shape[0], blocked, summed)
             return
     tiles = [(tile, divisor(tile).astype(dx.dtype)) for tile in pooling.tiles()]
     copied = all(map(whole, pooling.axes))

@@ -6,7 +6,7 @@ window alone, so nothing depends on the blocks; they only keep temporaries small
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -39,8 +39,9 @@ LEAST_RUN = 16
 RUN_BLOCKS = 2
 """Blocks that are one where each call reads long runs: calls go fast there, and threads wait at each."""
 
-VISITING = 3
-"""Work that takes as long as one input of one window."""
+VISITING = 15
+"""Work that takes as long as one input of one window: two blocks are worth two threads, as their calls
+pass over some hundred thousand numbers each."""
 
 Box = tuple[slice, ...]
 
@@ -138,6 +139,8 @@ class Pooling:
         return tuple(axis.inputs_of(*span) for axis, span in zip(self.axes, tile, strict=True))
 
 
+Visit = Callable[[slice, slice], None]
+
 Blocks = tuple[list[Tile], list[tuple[slice, slice]]]
 """Tiles of outputs, and blocks of samples and channels to take them from."""
 
@@ -179,9 +182,16 @@ def slices(spans: tuple[tuple[int, int], ...]) -> Box:
     return tuple(slice(lo, hi) for lo, hi in spans)
 
 
-def for_each_plane(p: Pooling, samples: int, function: Callable[[slice, slice], None]) -> None:
+def for_each_plane(p: Pooling, samples: int, function: Visit) -> None:
     """Call `function(n, c)` for blocks of planes that do not overlap."""
-    for_each(function, p.planes(samples), VISITING * samples * p.visits)
+    for_each_block(p, samples, p.planes(samples), function)
+
+
+def for_each_block(
+    p: Pooling, samples: int, planes: Iterable[tuple[slice, slice]], function: Visit
+) -> None:
+    """Call `function(n, c)` for blocks of planes that hold so many samples together."""
+    for_each(function, planes, VISITING * samples * p.visits)
 
 
 def reduced_along(

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels.plane_sums import spread, tile_sum
-from engine.kernels.pooling import Blocks, Pooling, slices, winner_blocks
+from engine.kernels.pooling import Blocks, Pooling, for_each_block, slices, winner_blocks
 from engine.layouts import channels_first
 from engine.options import Number, option
 from engine.plans import Plan
 from engine.pool import Pool, WindowConfig
-from engine.threads import for_each
 
 Array = NDArray[Any]
 
@@ -52,7 +51,7 @@ class LpPool(Pool):
                 powers = tile_sum(pooling, x[n, c], tile, lambda v: _power(v, plan.config.p))
                 y[(n, c, *slices(tile))] = _root(powers, plan.config.p)
 
-        for_each(planes, blocked, x.shape[0] * pooling.visits)
+        for_each_block(pooling, x.shape[0], blocked, planes)
 
     def backward(
         self,
@@ -79,7 +78,7 @@ class LpPool(Pool):
             for sample, target in zip(x[n, c], dx[n, c], strict=True):
                 target *= _slope(sample, p)
 
-        for_each(planes, blocked, x.shape[0] * pooling.visits)
+        for_each_block(pooling, x.shape[0], blocked, planes)
 
 
 def _blocks(p: Pooling, x: Array) -> Blocks:

@@ -28,13 +28,12 @@ from engine.kernels.maxima import (
 )
 from engine.kernels.nan import settle
 from engine.kernels.placing import scatter_indices
-from engine.kernels.pooling import Pooling, blocks, slices, winner_blocks
+from engine.kernels.pooling import Pooling, blocks, for_each_block, slices, winner_blocks
 from engine.layouts import channels_first
 from engine.operation import Tails
 from engine.options import Choice, Flag, Shape, option
 from engine.plans import Action, Plan
 from engine.pool import Pool, WindowConfig
-from engine.threads import for_each
 
 Array = NDArray[Any]
 
@@ -151,7 +150,7 @@ class MaxPool(Pool):
                     )
                 settle(y[place])
 
-        for_each(planes, cut, samples * pooling.visits)
+        for_each_block(pooling, samples, cut, planes)
 
     def backward(
         self,
@@ -202,7 +201,7 @@ class MaxPool(Pool):
             if not handed:
                 settle(dx[n, c])
 
-        for_each(planes, cut, samples * pooling.visits)
+        for_each_block(pooling, samples, cut, planes)
 
 
 def _canonical(plan: Plan, *arrays: Array | None) -> list[Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from engine.geometry import ranges
 from engine.indices import check_indices
 from engine.kernels.placing import flat, linear
-from engine.kernels.pooling import BLOCK
+from engine.kernels.pooling import BLOCK, VISITING
 from engine.layouts import channels_first, read_layout, sample_tail, split_tail
 from engine.operation import Operation, Tails
 from engine.options import PerAxis, option
@@ -90,7 +90,7 @@ class MaxUnpool(Operation):
             where, kept = linear(indices[lo:hi], y[lo:hi])
             flat(y[lo:hi])[where] = x[lo:hi] if kept is None else x[lo:hi][kept]
 
-        for_each(samples, ranges(x.shape[0], _step(plan)), y.size)
+        for_each(samples, ranges(x.shape[0], _step(plan)), VISITING * y.size)
 
     def backward(
         self,
@@ -116,7 +116,7 @@ class MaxUnpool(Operation):
                 dx[lo:hi] = 0
                 dx[lo:hi][kept] = flat(dy[lo:hi])[where]
 
-        for_each(samples, ranges(dx.shape[0], _step(plan)), dy.size)
+        for_each(samples, ranges(dx.shape[0], _step(plan)), VISITING * dy.size)
 
 
 def _step(plan: Plan) -> int:
