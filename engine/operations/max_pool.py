@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import InvalidValue, MissingField, ShapeMismatch, fail
@@ -28,12 +29,20 @@ from engine.kernels.maxima import (
 )
 from engine.kernels.nan import settle
 from engine.kernels.placing import scatter_indices
-from engine.kernels.pooling import Pooling, blocks, for_each_block, slices, winner_blocks
+from engine.kernels.pooling import (
+    Pooling,
+    blocks,
+    for_each_block,
+    for_each_plane,
+    slices,
+    winner_blocks,
+)
 from engine.layouts import channels_first
 from engine.operation import Tails
 from engine.options import Choice, Flag, Shape, option
 from engine.plans import Action, Plan
 from engine.pool import Pool, WindowConfig
+from engine.threads import Arena
 
 Array = NDArray[Any]
 
@@ -169,6 +178,9 @@ class MaxPool(Pool):
         pooling: Pooling = plan.geometry.pooling
         zeros, ties = plan.config.pad_value == "zero", plan.config.ties
         samples = dx.shape[0]
+        if indices is not None and ties == "first":
+            _return(pooling, indices, dy, dx)
+            return
         handed = ties == "first" and not zeros
         router = Router(pooling)
         if handed:
@@ -189,11 +201,6 @@ class MaxPool(Pool):
                 scatter_indices(found, upstream, dx[n, c])
 
         def planes(n: slice, c: slice) -> None:
-            if indices is not None and ties == "first":
-                dx[n, c] = 0
-                scatter_indices(indices[n, c], dy[n, c], dx[n, c])
-                settle(dx[n, c])
-                return
             if zeros or ties == "all":
                 dx[n, c] = 0
             for tile in tiles:
@@ -202,6 +209,18 @@ class MaxPool(Pool):
                 settle(dx[n, c])
 
         for_each_block(pooling, samples, cut, planes)
+
+
+def _return(pooling: Pooling, indices: Array, dy: Array, dx: Array) -> None:
+    """Write the gradient dx (N, C, *S) of maxima whose positions are known."""
+
+    def planes(n: slice, c: slice) -> None:
+        dx[n, c] = 0
+        scatter_indices(indices[n, c], dy[n, c], dx[n, c], Arena())
+        if not np.isfinite(dy[n, c].sum()):
+            settle(dx[n, c])
+
+    for_each_plane(pooling, dx.shape[0], planes)
 
 
 def _canonical(plan: Plan, *arrays: Array | None) -> list[Any]:

@@ -22,7 +22,7 @@ from engine.operation import Operation, Tails
 from engine.options import PerAxis, option
 from engine.plans import Plan
 from engine.pool import LayoutConfig
-from engine.threads import for_each
+from engine.threads import Arena, for_each
 
 Array = NDArray[Any]
 
@@ -87,7 +87,7 @@ class MaxUnpool(Operation):
 
         def samples(lo: int, hi: int) -> None:
             y[lo:hi] = 0
-            where, kept = linear(indices[lo:hi], y[lo:hi])
+            where, kept = linear(indices[lo:hi], y[lo:hi], Arena())
             flat(y[lo:hi])[where] = x[lo:hi] if kept is None else x[lo:hi][kept]
 
         for_each(samples, ranges(x.shape[0], _step(plan)), VISITING * y.size)
@@ -109,7 +109,7 @@ class MaxUnpool(Operation):
         )
 
         def samples(lo: int, hi: int) -> None:
-            where, kept = linear(indices[lo:hi], dy[lo:hi])
+            where, kept = linear(indices[lo:hi], dy[lo:hi], Arena())
             if kept is None:
                 dx[lo:hi] = flat(dy[lo:hi])[where]
             else:
