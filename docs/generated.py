@@ -19,7 +19,7 @@ from app.settings import table as settings_table
 from docs import measured
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/api.md")
+DOCUMENTS = ("README.md", "docs/api.md", "docs/performance.md")
 
 Schema = Mapping[str, Any]
 
@@ -33,6 +33,7 @@ def parts() -> dict[str, str]:
         "activations": _activations(catalogue["activation"]["config"]),
         "problems": _problems(),
         "kernels": measured.kernels(),
+        "limits": measured.limits(),
         "service": measured.service(),
     }
 

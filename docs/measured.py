@@ -1,4 +1,4 @@
-"""The README's tables of what `make bench` and `make bench-service` measured, from the JSON they wrote."""
+"""The tables of what `make bench` and `make bench-service` measured, from the JSON they wrote."""
 
 from __future__ import annotations
 
@@ -39,6 +39,18 @@ def kernels() -> str:
     return "\n".join([text, grid(head, [*means, *body], markdown=True), ""])
 
 
+def limits() -> str:
+    """What bounds each case, and how much of that bound it reaches, forward and backward."""
+    rows = _read("kernels.json")["rows"]
+    by_case = {(row["case"], row["action"]): row for row in rows}
+    head = ["case", "forward: bound by", "of it", "backward: bound by", "of it"]
+    body = [
+        [f"`{case}`", *_bound(by_case[case, "forward"]), *_bound(by_case[case, "backward"])]
+        for case in dict.fromkeys(row["case"] for row in rows)
+    ]
+    return "\n".join([grid(head, body, markdown=True), ""])
+
+
 def service() -> str:
     """Requests a second and latency beside an echo and the simplest server."""
     found = _read("service.json")
@@ -65,6 +77,10 @@ def _read(name: str) -> Any:
 def _case(row: Row) -> list[str]:
     ratios = (_short(_ratio(row, peer)) for peer in ("pytorch", "naive"))
     return [_short(1e3 * _seconds(row, "auto")), *ratios]
+
+
+def _bound(row: Row) -> list[str]:
+    return [{"compute": "`sgemm`", "memory": "copying"}[row["limit"]], f"{row['of_limit']:.2f}"]
 
 
 def _mean(rows: Iterable[Row], action: str) -> list[str]:
