@@ -60,8 +60,7 @@ def _expected(row: Row) -> str:
         return " or ".join(row.choices)
     words = _PARSERS[row.kind][0]
     if row.kind in ("int", "float"):
-        words += f" of at least {row.low:g}" if row.high == math.inf else ""
-        words += f" from {row.low:g} to {row.high:g}" if row.high != math.inf else ""
+        words += f" from {row.low:g} to {row.high:g}"
         words += ", or one with KiB, MiB or GiB after it" if row.unit == "bytes" else ""
     return words
 

@@ -7,13 +7,16 @@ its option (``--max-body-bytes``). The documentation, ``convoke settings``, the 
 
 from __future__ import annotations
 
-import math
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, cast
 
 from app.workers.cpus import available_cpus
 
 PREFIX = "CONVOKE_"
+
+MOST = 10**19
+"""Of a number that has no lower limit of its own. It is more than there can be of anything, so whoever
+wants no limit can have it, and no more than floating point can be worked with."""
 
 KiB = 1 << 10
 MiB = 1 << 20
@@ -63,7 +66,7 @@ def _row(
     unit: str = "",
     shown: str | None = None,
     low: float = 0,
-    high: float = math.inf,
+    high: float = MOST,
     choices: tuple[str, ...] = (),
     limit: bool = False,
     secret: bool = False,

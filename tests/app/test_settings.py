@@ -5,14 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from app import __version__
+from app.main import create_app
 from app.options import SettingsError, load, unknown
-from app.settings import ROWS, Row, Settings, limits, table
+from app.promises import NOBODY
+from app.settings import MOST, ROWS, Row, Settings, limits, table
 from app.workers.cpus import available_cpus
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -85,9 +87,11 @@ def test_texts_are_read(name: str, text: str, value: object) -> None:
         ("port", "8000MiB", "an integer from 0 to 65535"),
         ("workers", "-1", "an integer from 0 to 1024"),
         ("workers", "1.5", "an integer from 0 to 1024"),
-        ("max_body_bytes", "1GB", "an integer of at least 0, or one with KiB, MiB or GiB after it"),
-        ("drain_timeout_s", "nan", "a number of at least 0"),
-        ("drain_timeout_s", "inf", "a number of at least 0"),
+        ("max_body_bytes", "1GB", "an integer from 0 to 1e+19, or one with KiB, MiB or GiB"),
+        ("drain_timeout_s", "nan", "a number from 0 to 1e+19"),
+        ("drain_timeout_s", "inf", "a number from 0 to 1e+19"),
+        ("max_queue_bytes", "9" * 400, "an integer from 0 to 1e+19"),
+        ("max_queue_requests", "1e99", "an integer from 1 to 1e+19"),
         ("batching", "maybe", "true or false"),
         ("log_level", "loud", "debug or info or warning or error"),
         ("root_path", "convoke", "a path as /convoke"),
@@ -102,6 +106,15 @@ def test_what_is_no_value_is_refused_in_a_line(name: str, text: str, expected: s
         load({variable: text})
     assert str(refused.value).startswith(f"{variable}: expected {expected}")
     assert "\n" not in str(refused.value)
+
+
+def test_whoever_wants_no_limit_can_have_it() -> None:
+    for most in (sys.maxsize, MOST):
+        numbers = (row for row in ROWS if row.kind in ("int", "float") and row.high == MOST)
+        settings = load({row.variable: str(most) for row in numbers})
+        dispatcher = create_app(replace(settings, workers=1)).state.dispatcher
+        assert not dispatcher.crowded(1)
+        dispatcher.check_room(NOBODY)
 
 
 def test_an_option_goes_before_its_variable() -> None:
