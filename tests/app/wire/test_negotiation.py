@@ -35,6 +35,7 @@ def answer(accept: str | None, content_type: str = MSGPACK) -> tuple[str, str]:
         ("application/json;", "json", "application/json"),
         ("  application/json  ", "json", "application/json"),
         ("application/json; version=1", "json", "application/json"),
+        ("application/msgpack; charset=binary", "msgpack", "application/msgpack"),
     ],
 )
 def test_the_body_is_answered_in_its_own_type(
