@@ -54,7 +54,8 @@ class Connection(KeepAlive):
         self._silent = 0  # bytes since the parser last had something to tell
         self._head = 0  # bytes of request line, headers and trailers of this request
         self._incoming: Incoming | None = None  # the large body that is being received
-        self.body_left = 0  # bytes of a body that are still to pass the parser
+        self._length = 0  # of the body of the request that is coming in
+        self.body_left = 0  # bytes of it that are still to pass the parser
         self._held: deque[bytes] = deque()  # not parsed while requests wait that were; one at most
         self._patience = Patience(self.settings)
         self._number = next(_numbers)
@@ -151,7 +152,7 @@ class Connection(KeepAlive):
             return
         self._patience.awaited = "body"
         self.body_left = next((int(v) for name, v in self.headers if name == b"content-length"), 0)
-        self.gate.few.enter(self._number, self.body_left)
+        self._length = self.body_left
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -166,10 +167,17 @@ class Connection(KeepAlive):
             return
         self._silent = 0
         self._patience.awaited, self._begun = None, False
+        if self._answering() and not self.flow.write_paused:
+            self.gate.few.enter(self._number, self._length)
         super().on_message_complete()
         if not self.pipeline:
             # A transport that is not read from does not tell when the client leaves.
             self.flow.resume_reading()
+
+    def pause_writing(self) -> None:
+        """The client does not take its answers: it keeps no others from being answered at once."""
+        self.gate.few.leave(self._number)
+        super().pause_writing()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._current = cycle
@@ -180,8 +188,8 @@ class Connection(KeepAlive):
         if self._held:
             # Before the next request is begun, whose body may be in it.
             self.loop.call_soon(self._parse_on)
-        if not self.pipeline:
-            self.gate.few.leave(self._number)
+        if not self.pipeline or self.pipeline[-1][0].more_body:
+            self.gate.few.leave(self._number)  # until the next request is whole
         super().on_response_complete()
         unread = self._patience.awaited == "body" and not self._answering()
         if unread and self.body_left >= SINK_BYTES and not self.transport.is_closing():

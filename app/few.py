@@ -68,7 +68,7 @@ class Few:
         self._slow: dict[tuple[engine.Call, int], int] = {}
 
     def enter(self, connection: int, length: int) -> None:
-        """A request has begun, with a body of so many bytes.
+        """A request is whole, with a body of so many bytes.
 
         Args:
             connection: a number of its own for each. However many requests are sent ahead over it, it

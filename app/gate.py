@@ -72,7 +72,7 @@ class Gate:
     """Turns requests away; one for each server.
 
     Attributes:
-        few: is told of the small requests that are let in.
+        few: is told of the small requests that are let in, once they are whole.
     """
 
     def __init__(

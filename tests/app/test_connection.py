@@ -130,8 +130,8 @@ def test_small_requests_in_a_row_are_not_all_parsed() -> None:
     asyncio.run(scenario())
 
 
-def test_a_connection_counts_from_a_small_requests_head_to_the_last_answer() -> None:
-    """So that those who asked in the same moment see each other, whoever is answered first."""
+def test_a_connection_counts_while_a_small_request_is_whole_and_not_answered() -> None:
+    """Those who asked at once see each other, and who leaves it unfinished is none of them."""
 
     def there() -> bool:
         return bool(connection.gate.few._there)
@@ -153,20 +153,36 @@ def test_a_connection_counts_from_a_small_requests_head_to_the_last_answer() -> 
         head = b"POST / HTTP/1.1\r\nHost:\r\nContent-Length: %d\r\n\r\n"
         connection, transport = connected(app)
         assert not there()
-        connection.data_received(head % 2)
+        connection.data_received(head % 2 + b"{")
+        assert not there()
+        connection.data_received(b"}" + head % 2 + b"{}")
         assert there()
-        connection.data_received(b"{}" + head % 2 + b"{}")
         await answered(1)
         assert there(), "another has been sent ahead"
         await answered(2)
         assert not there()
         connection.data_received(b"GET / HTTP/1.1\r\nHost:\r\n\r\n")
         await answered(3)
-        connection.data_received(head % (SMALL_BODY + 1))
+        connection.data_received(head % 2 + b"{}" + head % 2)
+        assert there()
+        await answered(4)
+        assert not there(), "what has been sent ahead is not whole"
+        connection.data_received(b"{}")
+        assert there()
+        connection.pause_writing()
+        assert not there(), "its answers are not taken"
+        connection.resume_writing()
+        await answered(5)
+        connection.data_received(head % 2)
+        await answered(6)
+        connection.data_received(b"{}")
+        assert not there(), "it was answered before it was whole"
+        size = SMALL_BODY + 1
+        connection.data_received(head % size + bytes(size))
         assert not there(), "nothing small was asked"
         connection.connection_lost(None)
         connection, transport = connected(app)
-        connection.data_received(head % 2)
+        connection.data_received(head % 2 + b"{}")
         assert there()
         connection.connection_lost(None)
         assert not there()
