@@ -54,12 +54,13 @@ def _serve(options: dict[str, str | None]) -> int:
         return USAGE_ERROR
     # Imported here so that the other commands, and errors, do not wait for all of it.
     from app import server
+    from app.start import CannotStart
 
     for name in unknown(os.environ):
         print(f"convoke: {name} is no setting of ours and has no effect", file=sys.stderr)
     try:
         return server.serve(settings)
-    except server.CannotListen as error:
+    except CannotStart as error:
         print(f"convoke: {error}", file=sys.stderr)
         return 1
 

@@ -1,8 +1,9 @@
 """The process: sockets, signals, the line that says it is ready, and an orderly end.
 
-SIGTERM and SIGINT: ready turns false and new work is refused with 503, while requests under way
-are answered and `/readyz` tells the truth; then the socket closes, the workers end, and so does the
-process, with status 0. A second signal does not wait.
+SIGTERM and SIGINT, and SIGHUP where it is not ignored: ready turns false and new work is refused with
+503, while requests under way are answered and `/readyz` tells the truth; then the socket closes, the
+workers end, and so does the process, with status 0. A second signal does not wait, but for SIGHUP, of
+which a terminal that closes may send several.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.routes.body import Intake
 from app.settings import Settings
+from app.start import address, cannot_listen, granted, listen, open_standard_files, tell
 from app.workers.berths import Berths
 from app.workers.memory import KEEP_S, MAPPED_BYTES, give_back, keep_freed_bodies
 from app.workers.turns import come_first
@@ -45,10 +47,6 @@ LAST_CALL_S = 0.1
 
 HANG_UP_S = 1
 """How long answers may still be on their way to slow readers at the very end."""
-
-
-class CannotListen(Exception):
-    """The address cannot be had; the message is one line, fit to be shown."""
 
 
 class Server(uvicorn.Server):
@@ -85,9 +83,9 @@ class Server(uvicorn.Server):
         except OSError as error:
             # Somebody else began to listen since we bound the address.
             await self.lifespan.shutdown()
-            raise _cannot_listen(self._settings, error) from None
+            raise cannot_listen(self._settings, error) from None
         if self.started and not self.should_exit:
-            print(f"Convoke is ready on {address(self._listener)}", flush=True)
+            tell(f"Convoke is ready on {address(self._listener)}")
 
     async def main_loop(self) -> None:
         """Serve until the first signal, then until nothing is under way."""
@@ -121,15 +119,20 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         """Our signals; uvicorn's way would end the process by the signal itself."""
         loop = asyncio.get_running_loop()
-        for each in (signal.SIGTERM, signal.SIGINT):
+        endings = [signal.SIGTERM, signal.SIGINT]
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as it is under nohup
+            endings.append(signal.SIGHUP)
+        for each in endings:
             loop.add_signal_handler(each, self._on_signal, each)
         try:
             yield
         finally:
-            for each in (signal.SIGTERM, signal.SIGINT):
+            for each in endings:
                 loop.remove_signal_handler(each)
 
     def _on_signal(self, number: signal.Signals) -> None:
+        if self.should_exit and number == signal.SIGHUP:
+            return
         if self.should_exit:
             logs.server.warning("ending without waiting", extra={"fields": {"signal": number.name}})
             self.force_exit = self._lifecycle.hurried = True
@@ -163,50 +166,27 @@ class Server(uvicorn.Server):
                 self._berths.tend()
 
 
-def listen(settings: Settings) -> socket.socket:
-    """A socket bound to the address.
-
-    Raises:
-        CannotListen: with the reason in a line.
-    """
-    try:
-        family, kind, protocol, _, found = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(found)
-        listener.setblocking(False)
-    except OSError as error:
-        raise _cannot_listen(settings, error) from None
-    return listener
-
-
-def _cannot_listen(settings: Settings, error: OSError) -> CannotListen:
-    return CannotListen(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}")
-
-
-def address(listener: socket.socket) -> str:
-    """The URL under which a bound socket is reached."""
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
 def serve(settings: Settings) -> int:
     """Run the service until it is told to end; returns the exit status.
 
     Raises:
-        CannotListen: the address cannot be had.
+        CannotStart: the address cannot be had, or the system does not grant what it takes.
     """
+    open_standard_files()
     listener = listen(settings)
     keep_freed_bodies()
     come_first()
-    handler = logs.configure(settings.log_level, settings.log_format)
-    settings = with_files(settings)
-    app = create_app(settings, lambda: handler.dropped)
-    server = Server(app, settings, listener)
+    with granted():
+        handler = logs.configure(settings.log_level, settings.log_format)
     try:
-        server.run([listener])
+        with granted():
+            settings = with_files(settings)
+            app = create_app(settings, lambda: handler.dropped)
+            server = Server(app, settings, listener)
+            runner = asyncio.Runner(loop_factory=server.config.get_loop_factory())
+            runner.get_loop()
+        with runner:
+            runner.run(server.serve([listener]))
     finally:
         handler.close()
     return 0 if server.started else 1

@@ -24,9 +24,10 @@ def attend(control_fd: int, answer: Callable[[Message], Message]) -> None:
     The process ends when the server closes its end of the control socket, and so also when the
     server is killed, even in the middle of an answer.
     """
-    # Ctrl-C and a service manager's SIGTERM reach the whole group; the server drains, then ends us.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # Ctrl-C, a service manager's SIGTERM and the SIGHUP of a terminal that closes reach the whole group;
+    # the server drains, then ends us.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     control = socket.socket(fileno=control_fd)
     _end_with_server(control)
     keep_freed_memory()

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -95,6 +96,49 @@ def test_an_address_in_use_is_refused_in_a_line() -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == f"convoke: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+
+
+LIMITED = """
+import resource, sys
+from app.cli import main
+resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+sys.exit(main(["serve", "--port", "0", "--log-level", "error"]))
+"""
+
+
+def test_too_few_files_are_told_in_a_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == "convoke: cannot start: [Errno 24] Too many open files\n"
+
+
+@pytest.mark.parametrize("ignored", [False, True], ids=["of a terminal", "under nohup"])
+def test_the_end_of_a_terminal_is_an_orderly_end_unless_it_is_ignored(
+    tmp_path: Path, ignored: bool
+) -> None:
+    command = ("nohup", *COMMAND) if ignored else COMMAND
+    with (
+        serving(command, "--workers", "1", log=tmp_path / "log") as running,
+        httpx.Client(base_url=running.url) as client,
+    ):
+        workers = children(running.process.pid)
+        for pid in (*workers, running.process.pid, running.process.pid):
+            os.kill(pid, signal.SIGHUP)
+        if ignored:
+            assert client.get("/readyz").status_code == 200
+        else:
+            assert running.process.wait(60) == 0
+            assert "without waiting" not in (tmp_path / "log").read_text()
+    assert workers
+    assert "a worker ended" not in (tmp_path / "log").read_text()
 
 
 def test_a_log_that_nobody_reads_stops_nobody() -> None:

@@ -1,0 +1,94 @@
+"""What a process needs before it can serve: an address, open files, a thread or two.
+
+Where the system does not grant them, one line says so.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from app.settings import Settings
+
+STANDARD_FILES = range(3)
+"""Standard input, output and error."""
+
+
+class CannotStart(Exception):
+    """The service cannot begin; the message is one line, fit to be shown."""
+
+
+@contextmanager
+def granted() -> Iterator[None]:
+    """Tell in a line of what the system does not grant.
+
+    Raises:
+        CannotStart: no more open files, memory or threads can be had.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise CannotStart(f"cannot start: {error}") from None
+    except MemoryError:
+        raise CannotStart("cannot start: no memory can be had") from None
+    except RuntimeError as error:
+        # A thread that cannot be started has no class of error of its own.
+        if "can't start new thread" not in str(error):
+            raise
+        raise CannotStart("cannot start: no thread can be had") from None
+
+
+def open_standard_files() -> None:
+    """See that what is written to a standard file that was closed does not get into another.
+
+    The system gives the lowest free number to what is opened next: a socket, or memory with tensors.
+    """
+    for number in STANDARD_FILES:
+        try:
+            os.fstat(number)
+        except OSError:
+            # It gets this number, the lowest that is free; our processes write there, too.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+
+
+def tell(line: str) -> None:
+    """Write a line to standard output; nothing where nobody reads it, who would hold the service up."""
+    with suppress(OSError):
+        _, writable, _ = select.select([], [1], [], 0)
+        if writable:
+            os.write(1, f"{line}\n".encode())
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A socket bound to the address.
+
+    Raises:
+        CannotStart: the address cannot be had.
+    """
+    try:
+        family, kind, protocol, _, found = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(found)
+        listener.setblocking(False)
+    except (OSError, UnicodeError) as error:
+        raise cannot_listen(settings, error) from None
+    return listener
+
+
+def cannot_listen(settings: Settings, error: OSError | UnicodeError) -> CannotStart:
+    """Why an address cannot be had."""
+    reason = error.strerror if isinstance(error, OSError) else "it is no name of a host"
+    host = settings.host[:80].encode("ascii", "backslashreplace").decode()
+    return CannotStart(f"cannot listen on {host}:{settings.port}: {reason}")
+
+
+def address(listener: socket.socket) -> str:
+    """The URL under which a bound socket is reached."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

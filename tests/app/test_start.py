@@ -1,0 +1,117 @@
+"""What is said where the system does not grant what the service needs, and to whom."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from app.logs import BackgroundHandler
+from app.options import load
+from app.start import CannotStart, granted, listen, tell
+from tests.serving import ROOT
+from tests.starving import granting
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError(24, "Too many open files"), "cannot start: [Errno 24] Too many open files"),
+        (MemoryError("of 3 bytes"), "cannot start: no memory can be had"),
+    ],
+)
+def test_what_is_not_granted_is_told_in_a_line(error: Exception, line: str) -> None:
+    with pytest.raises(CannotStart) as told, granted():
+        raise error
+    assert str(told.value) == line
+
+
+def test_so_is_a_thread() -> None:
+    with granting(0), pytest.raises(CannotStart, match="no thread can be had"), granted():
+        BackgroundHandler(2)
+
+
+def test_our_own_mistakes_are_not() -> None:
+    with pytest.raises(RuntimeError, match="ours"), granted():
+        raise RuntimeError("ours")
+
+
+@pytest.mark.parametrize("host", ["a" * 300, "x..y", ".", "\udcff"])
+def test_what_is_no_host_is_told_in_a_line(host: str) -> None:
+    with pytest.raises(CannotStart) as told:
+        listen(load({"CONVOKE_HOST": host, "CONVOKE_PORT": "0"}))
+    line = str(told.value)
+    assert line.startswith("cannot listen on ")
+    assert line.endswith(":0: it is no name of a host")
+    assert line.isascii()
+    assert len(line) < 200
+
+
+@contextmanager
+def heard() -> Iterator[tuple[int, int]]:
+    """Standard output goes to a pipe, of which both ends are given."""
+    before = os.dup(1)
+    read, write = os.pipe()
+    os.dup2(write, 1)
+    try:
+        yield read, write
+    finally:
+        os.dup2(before, 1)
+        for each in (before, read, write):
+            os.close(each)
+
+
+def test_a_line_is_told_to_whoever_reads() -> None:
+    with heard() as (read, _):
+        tell("Here I am")
+        assert os.read(read, 99) == b"Here I am\n"
+
+
+def test_who_does_not_read_holds_nobody_up() -> None:
+    with heard() as (read, write):
+        os.set_blocking(write, False)
+        with suppress(BlockingIOError):
+            while True:
+                os.write(write, bytes(1 << 12))
+        os.set_blocking(write, True)
+        tell("Here I am")
+        assert b"Here" not in os.read(read, 1 << 20)
+
+
+def test_where_nobody_can_read_nothing_is_told() -> None:
+    before = os.dup(1)
+    with Path("/dev/full").open("wb") as full:
+        os.dup2(full.fileno(), 1)
+        try:
+            tell("Here I am")
+        finally:
+            os.dup2(before, 1)
+            os.close(before)
+
+
+CLOSED = """
+import os, sys
+for number in {closed}:
+    os.close(number)
+from app.start import open_standard_files
+open_standard_files()
+null = os.stat(os.devnull)
+same = [os.path.samestat(os.fstat(number), null) for number in range(3)]
+same += [os.get_inheritable(number) for number in range(3)]
+os._exit(0 if all(same) else 1)
+"""
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
+def test_a_standard_file_that_was_closed_is_nobody_elses(closed: tuple[int, ...]) -> None:
+    null = subprocess.DEVNULL
+    code = CLOSED.format(closed=closed)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, stdin=null, stdout=null, stderr=null, check=False
+    )
+    assert done.returncode == 0
