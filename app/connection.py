@@ -105,7 +105,10 @@ class Connection(KeepAlive):
                 self._held.append(bytes(rest))
         except HttpParserError as error:
             cause = error.__context__  # what a callback of ours raised
-            self._refuse(cause if isinstance(cause, ServiceError) else MalformedRequest())
+            if isinstance(cause, ServiceError | MemoryError):
+                self._refuse(cause)
+            else:
+                self._refuse(MalformedRequest())
         if self._silent > self.settings.max_header_bytes and not self.transport.is_closing():
             self._refuse(HeadersTooLarge(self.settings.max_header_bytes))
         idle = self._patience.awaited is None and self._leaving is None and not self._answering()
@@ -264,7 +267,7 @@ class Connection(KeepAlive):
         if self._head > self.settings.max_header_bytes:
             raise HeadersTooLarge(self.settings.max_header_bytes)
 
-    def _refuse(self, error: ServiceError) -> None:
+    def _refuse(self, error: ServiceError | MemoryError) -> None:
         """Answer for a request that never comes to its end, and hang up."""
         record = Record(new_request_id(), {}, self._patience.since)
         refusal = problem(error, record.request_id)

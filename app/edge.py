@@ -114,7 +114,7 @@ class Edge:
         self, error: BaseException, record: Record, receive: Receive, answer: _Answer
     ) -> None:
         refusal = problem(error, record.request_id)
-        if refusal.status == 500:
+        if refusal.status == 500 or isinstance(error, MemoryError):
             logs.server.error(
                 "request failed",
                 exc_info=error,

@@ -316,6 +316,15 @@ KINDS: Final = (
         "in the Retry-After header.",
     ),
     Kind(
+        MemoryError,
+        503,
+        "out-of-memory",
+        "Out of memory",
+        "The service could get no memory for this request, since others, or other programs, have it. "
+        "Try again after the seconds in the Retry-After header. Where that does not help, send fewer "
+        "samples in a request, or ask whoever runs the service.",
+    ),
+    Kind(
         service.DeadlineExceeded,
         504,
         "deadline-exceeded",

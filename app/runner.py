@@ -189,7 +189,7 @@ class Runner:
         except engine.Stopped:
             self._again(run, alone=False)
             return None
-        except (engine.EngineError, ComputeFailed) as error:
+        except (engine.EngineError, ComputeFailed, MemoryError) as error:
             self._failed(run, error)
             return None
         finally:

@@ -154,7 +154,7 @@ class Arena(Mapping):
         """Have room for `size` bytes: grow if need be, shrink if `keep` will do and it waits no longer.
 
         Raises:
-            MemoryError: it is more than the capacity.
+            MemoryError: it is more than the capacity, or than the system grants.
         """
         if size > self.capacity:
             raise MemoryError(f"an arena of {self.capacity} bytes cannot take {size}")
@@ -166,8 +166,11 @@ class Arena(Mapping):
         if size > self.size:
             # In powers of two, so that a row of growing batches maps the file a few times only.
             larger = min(1 << max(size - 1, PAGE - 1).bit_length(), self.capacity)
-            os.ftruncate(self.fd, larger)
-            self.remap(larger)
+            try:
+                os.ftruncate(self.fd, larger)
+                self.remap(larger)
+            except OSError as error:
+                raise MemoryError(f"no {larger} bytes for an arena: {error}") from error
 
     def tidy(self, after: float) -> None:
         """Shrink, unless it is to be kept until it was not needed for so many seconds."""

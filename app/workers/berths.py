@@ -79,7 +79,7 @@ class Berths:
             arena.shrink()  # nobody counts what is left in it of a larger body
         try:
             arena.fit(end)
-        except (MemoryError, OSError):
+        except MemoryError:
             return None
         view = arena.view(Region("body", "|u1", (size,), start))
         arena.watch([view])

@@ -40,7 +40,7 @@ class InlineWorker:
         assert self._running is not None
         try:
             return await self._running
-        except (engine.EngineError, engine.Stopped):
+        except (engine.EngineError, engine.Stopped, MemoryError):
             raise
         except Exception as error:
             raise ComputeFailed("the engine failed") from error

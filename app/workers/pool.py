@@ -130,7 +130,7 @@ class Pool(Generic[W]):
             # The frames that it came through hold what was computed, and the worker holds the error.
             clear_frames(death.__traceback__)
             return death.reason
-        except OSError:
+        except (OSError, MemoryError):
             log.exception("a worker could not be started")
         return CRASHED
 

@@ -139,6 +139,7 @@ class Worker(Protocol):
 
         Raises:
             WorkerDied, ComputeFailed, engine.Stopped, engine.EngineError.
+            MemoryError: this process has none left for it.
         """
 
     def guard(self, future: asyncio.Future[None]) -> None:

@@ -72,16 +72,22 @@ def test_errors_have_the_request_id_too() -> None:
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_our_own_mistakes_are_told_to_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("error", "status", "slug"),
+    [(ZeroDivisionError, 500, "internal-error"), (MemoryError, 503, "out-of-memory")],
+)
+def test_what_went_wrong_with_us_is_told_to_the_log_alone(
+    error: type[Exception], status: int, slug: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.ERROR, "convoke.server"):
-        answer = Wrapped(failing(ZeroDivisionError("a secret"))).ask({"X-Request-Id": "mine"})
-    assert answer.status == 500
-    assert answer.json["type"] == "/problems/internal-error"
+        answer = Wrapped(failing(error("a secret"))).ask({"X-Request-Id": "mine"})
+    assert answer.status == status
+    assert answer.json["type"] == f"/problems/{slug}"
     assert b"secret" not in answer.body
-    assert b"Zero" not in answer.body
+    assert error.__name__.encode() not in answer.body
     (record,) = caplog.records
     assert record.exc_info is not None
-    assert isinstance(record.exc_info[1], ZeroDivisionError)
+    assert isinstance(record.exc_info[1], error)
     assert record.__dict__["fields"] == {"request_id": "mine"}
 
 

@@ -87,7 +87,11 @@ def test_every_error_class_has_a_row() -> None:
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, service.ServiceError | engine.EngineError)
     }
-    assert {kind.error for kind in KINDS} - {Exception} == classes - abstract == set(STATUS)
+    assert (
+        {kind.error for kind in KINDS} - {Exception, MemoryError}
+        == classes - abstract
+        == set(STATUS)
+    )
 
 
 @pytest.mark.parametrize(("kind", "status"), STATUS.items(), ids=lambda value: str(value))
@@ -126,7 +130,7 @@ def test_several_issues_are_counted_in_the_detail_and_bounded_in_the_list() -> N
 
 @pytest.mark.parametrize(
     "error",
-    [RuntimeError("secret"), KeyError("secret"), engine.Stopped("secret"), MemoryError("secret")],
+    [RuntimeError("secret"), KeyError("secret"), engine.Stopped("secret")],
     ids=lambda error: type(error).__name__,
 )
 def test_of_our_own_mistakes_nothing_is_told(error: Exception) -> None:
@@ -136,6 +140,16 @@ def test_of_our_own_mistakes_nothing_is_told(error: Exception) -> None:
     assert b"secret" not in answer.body
     assert type(error).__name__.encode() not in answer.body
     assert json.loads(answer.body)["errors"] == []
+
+
+def test_that_there_was_no_memory_is_told_and_no_more() -> None:
+    class OfNumPy(MemoryError):
+        pass
+
+    answer = problem(OfNumPy("secret"), "r-1")
+    assert (answer.status, answer.slug) == (503, "out-of-memory")
+    assert answer.headers["Retry-After"] == "1"
+    assert b"secret" not in answer.body
 
 
 def test_a_subclass_is_told_as_its_nearest_row() -> None:

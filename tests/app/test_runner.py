@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
+import mmap
 import os
 import signal
 import sys
@@ -80,6 +82,24 @@ async def test_bad_indices_are_refused_inside_the_server_process_too() -> None:
     async with dispatching(0) as rig:
         with pytest.raises(engine.errors.InvalidIndices):
             await rig.dispatcher.submit(bad)
+
+
+@scenario
+@pytest.mark.parametrize("workers", [0, 1])
+async def test_where_the_server_has_no_memory_it_is_told_and_the_next_call_made(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def starved(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOMEM, "no memory") if workers else MemoryError
+
+    async with dispatching(workers) as rig:
+        with monkeypatch.context() as without_memory:
+            without_memory.setattr(*((mmap, "mmap") if workers else (engine, "run")), starved)
+            with pytest.raises(MemoryError):
+                await rig.dispatcher.submit(job(width=1 << 21))
+        given = job(width=1 << 21)
+        assert (await rig.dispatcher.submit(given)).body == expected(given)
+    assert rig.observer.restarts == []
 
 
 # ---- workers that die

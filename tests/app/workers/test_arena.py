@@ -120,7 +120,7 @@ def test_it_is_never_smaller_than_what_is_seen_of_it(
         without_memory.setattr(mmap, "mmap", fail)
         arena.shrink()
         assert size(arena) == arena.size == before
-        with pytest.raises(OSError, match="Cannot allocate"):
+        with pytest.raises(MemoryError, match="Cannot allocate"):
             arena.fit(before + 1)
         assert size(arena) >= arena.size == before
     arena.shrink()

@@ -17,7 +17,7 @@ from tests.app.dispatching import scenario
 class Life:
     """Workers whose lives are scripted: each entry is how one ends."""
 
-    def __init__(self, *ends: str | BaseException | None) -> None:
+    def __init__(self, *ends: str | Exception | None) -> None:
         self.ends = list(ends)
         self.deaths: list[str] = []
         self.closed = 0
@@ -33,6 +33,8 @@ class Life:
                 if life.ends and life.ends[0] == "unborn":
                     life.ends.pop(0)
                     raise WorkerDied("crashed")
+                if life.ends and isinstance(life.ends[0], Exception):
+                    raise life.ends.pop(0)
 
             async def close(self) -> None:
                 life.closed += 1
@@ -78,6 +80,16 @@ async def test_restarts_back_off_until_something_is_achieved(waits: list[float])
     await life.pool.close()
     assert life.pool.up == 0
     assert life.closed == 8
+
+
+@scenario
+async def test_a_place_is_kept_when_the_system_grants_no_worker(waits: list[float]) -> None:
+    life = Life(OSError("no process"), MemoryError(), OSError("no file"))
+    await life.pool.start()
+    await life.forever.wait()
+    assert waits == [0.0, 0.1, 0.2]
+    assert life.deaths == ["crashed"] * 3
+    await life.pool.close()
 
 
 @scenario
