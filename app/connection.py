@@ -18,12 +18,12 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
+from app.counted import Counted
 from app.edge import ARRIVED, CONNECTION, FIRST_BYTES, GONE, LINGER_S, REST, new_request_id
-from app.errors import HeadersTooLarge, MalformedRequest, RequestTimeout, ServiceError
-from app.framing import feed, settle
+from app.errors import HeadersTooLarge, RequestTimeout, ServiceError
+from app.framing import cause_of, feed, settle
 from app.gate import HEAD_BYTES, Gate, Refusal
 from app.incoming import SINK_BYTES, Incoming
-from app.keepalive import KeepAlive
 from app.patience import Part, Patience
 from app.places import Places
 from app.problems import problem
@@ -35,7 +35,7 @@ from app.transport import Flow, last_answer, unsent_bytes
 _numbers = itertools.count(1)
 
 
-class Connection(KeepAlive):
+class Connection(Counted):
     """One connection; `bounded` makes the class for given settings."""
 
     settings: Settings
@@ -54,11 +54,10 @@ class Connection(KeepAlive):
         self._silent = 0  # bytes since the parser last had something to tell
         self._head = 0  # bytes of request line, headers and trailers of this request
         self._incoming: Incoming | None = None  # the large body that is being received
-        self._length = 0  # of the body of the request that is coming in
-        self.body_left = 0  # bytes of it that are still to pass the parser
+        self.body_left = 0  # bytes of a body that are still to pass the parser
         self._held: deque[bytes] = deque()  # not parsed while requests wait that were; one at most
         self._patience = Patience(self.settings)
-        self._number = next(_numbers)
+        self.number = next(_numbers)
         self._current: RequestResponseCycle | None = None  # the request that is being answered
         self._begun = False  # a request has begun and is not whole
         self.declining = False  # its head is told again, without its wish for another protocol
@@ -82,7 +81,7 @@ class Connection(KeepAlive):
         self._gone.set_result(None)
         if self._current is not None:
             self._current.disconnected = True  # where others wait, uvicorn tells the last of them
-        self.gate.left(self._number, self._address)
+        self.gate.left(self.number, self._address)
         self._place.leave()
         if self._leaving is not None:
             self._leaving.cancel()
@@ -94,7 +93,7 @@ class Connection(KeepAlive):
         if self._leaving is not None or self.transport.is_closing():
             return
         if self._between:
-            refusal = self.gate.refusal(data, self._number, self._address)
+            refusal = self.gate.refusal(data, self.number, self._address)
             if refusal is not None:
                 self._turn_away(refusal)
                 return
@@ -104,14 +103,10 @@ class Connection(KeepAlive):
             if rest := feed(self, data):
                 self._held.append(bytes(rest))
         except HttpParserError as error:
-            cause = error.__context__  # what a callback of ours raised
-            if isinstance(cause, ServiceError | MemoryError):
-                self._refuse(cause)
-            else:
-                self._refuse(MalformedRequest())
+            self._refuse(cause_of(error))
         if self._silent > self.settings.max_header_bytes and not self.transport.is_closing():
             self._refuse(HeadersTooLarge(self.settings.max_header_bytes))
-        idle = self._patience.awaited is None and self._leaving is None and not self._answering()
+        idle = self._patience.awaited is None and self._leaving is None and not self.answering()
         if idle and self._silent and self.timeout_keep_alive_task is not None:
             return  # empty lines, with which nobody keeps a connection open
         self._unset_keepalive_if_required()
@@ -127,7 +122,7 @@ class Connection(KeepAlive):
         self._begun = True
         ours = {
             ARRIVED: self._patience.since,
-            CONNECTION: self._number,
+            CONNECTION: self.number,
             FIRST_BYTES: self._first,
             GONE: self._gone,
             REST: self.rest,
@@ -155,7 +150,7 @@ class Connection(KeepAlive):
             return
         self._patience.awaited = "body"
         self.body_left = next((int(v) for name, v in self.headers if name == b"content-length"), 0)
-        self._length = self.body_left
+        self.length = self.body_left
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -170,17 +165,10 @@ class Connection(KeepAlive):
             return
         self._silent = 0
         self._patience.awaited, self._begun = None, False
-        if self._answering() and not self.flow.write_paused:
-            self.gate.few.enter(self._number, self._length)
         super().on_message_complete()
         if not self.pipeline:
             # A transport that is not read from does not tell when the client leaves.
             self.flow.resume_reading()
-
-    def pause_writing(self) -> None:
-        """The client does not take its answers: it keeps no others from being answered at once."""
-        self.gate.few.leave(self._number)
-        super().pause_writing()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._current = cycle
@@ -191,10 +179,8 @@ class Connection(KeepAlive):
         if self._held:
             # Before the next request is begun, whose body may be in it.
             self.loop.call_soon(self._parse_on)
-        if not self.pipeline or self.pipeline[-1][0].more_body:
-            self.gate.few.leave(self._number)  # until the next request is whole
         super().on_response_complete()
-        unread = self._patience.awaited == "body" and not self._answering()
+        unread = self._patience.awaited == "body" and not self.answering()
         if unread and self.body_left >= SINK_BYTES and not self.transport.is_closing():
             Incoming(self, self.body_left)
 
@@ -228,7 +214,7 @@ class Connection(KeepAlive):
     @property
     def _between(self) -> bool:
         """Whether the next byte is a request's first, and its answer could be sent at once."""
-        return not self._begun and not self.flow.write_paused and not self._answering()
+        return not self._begun and not self.flow.write_paused and not self.answering()
 
     def _turn_away(self, refusal: Refusal) -> None:
         """Answer a request that is not so much as parsed; what is to come of its body is nobody's."""
@@ -252,7 +238,7 @@ class Connection(KeepAlive):
             self.transport.abort()
         elif late == "headers" and not self._head and not self._silent:
             self.transport.close()  # it was opened and never used; nobody waits for an answer
-        elif late == "body" and not self._answering():
+        elif late == "body" and not self.answering():
             self.transport.close()  # it has its answer, and sends a body that nobody wants
         elif late is not None:
             self._refuse(RequestTimeout(f"The request's {late} did not arrive in time."))
@@ -275,12 +261,12 @@ class Connection(KeepAlive):
         self.telemetry.connection_refused(refusal.slug)
         awaited, self._patience.awaited = self._patience.awaited, None
         self._held.clear()
-        if self._answering() and awaited != "body":
+        if self.answering() and awaited != "body":
             # The request before it is owed its answer, and is the last to get one.
             self.cycle.keep_alive = False
             self.flow.pause_reading()
             return
-        if self._answering() and self.cycle.response_started:
+        if self.answering() and self.cycle.response_started:
             self.transport.close()
             return
         self.transport.write(last_answer(refusal, record))
@@ -288,7 +274,7 @@ class Connection(KeepAlive):
 
     def _leave(self) -> None:
         """Hang up once the client has: it may still be sending, and would never see the refusal."""
-        if self._answering():
+        if self.answering():
             self.cycle.disconnected = True
             self.cycle.message_event.set()
             if self._incoming is not None:
@@ -300,12 +286,9 @@ class Connection(KeepAlive):
         self.transport.write_eof()
         self._leaving = self.loop.call_later(LINGER_S, self.transport.close)
 
-    def _answering(self) -> bool:
-        """Whether the application has a request of this connection."""
-        return self.cycle is not None and not self.cycle.response_complete
-
 
 def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connection]:
     """The connection class of a server."""
-    ours = {"settings": settings, "telemetry": telemetry, "gate": gate, "places": Places(settings)}
+    ours = {"settings": settings, "telemetry": telemetry, "gate": gate, "few": gate.few}
+    ours |= {"places": Places(settings)}
     return type("BoundedConnection", (Connection,), ours)

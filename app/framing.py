@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from httptools import HttpParserUpgrade, HttpRequestParser
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from app.errors import MalformedRequest
+from app.errors import MalformedRequest, ServiceError
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -83,6 +83,12 @@ def feed(owner: Owner, data: bytes) -> memoryview:
             owner.parser.feed_data(head)
         rest = rest[taken:]
     return rest
+
+
+def cause_of(error: HttpParserError) -> ServiceError | MemoryError:
+    """Why the parser stopped: what a callback of ours raised, else that it is not HTTP."""
+    cause = error.__context__
+    return cause if isinstance(cause, ServiceError | MemoryError) else MalformedRequest()
 
 
 def settle(owner: Owner) -> None:

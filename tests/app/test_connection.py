@@ -98,6 +98,25 @@ def test_white_space_around_a_header_is_no_part_of_it() -> None:
     assert heard == [(b"host", b"x.y:80"), (b"x-request-id", b"a b")]
 
 
+def test_that_there_was_no_memory_to_read_a_request_is_not_taken_for_its_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def starved(*_: object) -> None:
+        raise MemoryError
+
+    async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        await asyncio.Event().wait()
+
+    async def scenario() -> bytes:
+        connection, transport = connected(app)
+        transport.write_eof = lambda: None  # type: ignore[method-assign]
+        connection.data_received(b"POST / HTTP/1.1\r\nHost:\r\nContent-Length: 2\r\n\r\n{}")
+        return b"".join(transport.written)
+
+    monkeypatch.setattr(Connection, "on_body", starved)
+    assert asyncio.run(scenario()).startswith(b"HTTP/1.1 503 ")
+
+
 def test_small_requests_in_a_row_are_not_all_parsed() -> None:
     """Parsed, 200 kB of them, as they come in a single read, would be a hundred times as much."""
     small = b"GET / HTTP/1.1\r\nHost:\r\n\r\n"

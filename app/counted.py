@@ -1,0 +1,43 @@
+"""Which connections have a small request under way, told to `Few`."""
+
+from __future__ import annotations
+
+from app.few import Few
+from app.keepalive import KeepAlive
+
+
+class Counted(KeepAlive):
+    """The part of a connection that tells whether it is one of a few.
+
+    It counts while a request is whole and not answered: who leaves one unfinished, or does not take its
+    answers, keeps no others from being answered at once.
+
+    Attributes:
+        number: of its own for each connection.
+        length: of the body of the request that is coming in.
+    """
+
+    few: Few
+    number: int
+    length = 0
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        if self.answering() and not self.flow.write_paused:
+            self.few.enter(self.number, self.length)
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """The answer is out; the next request may have been sent ahead."""
+        if not self.pipeline or self.pipeline[-1][0].more_body:
+            self.few.leave(self.number)
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """The client does not take its answers."""
+        self.few.leave(self.number)
+        super().pause_writing()
+
+    def answering(self) -> bool:
+        """Whether the application has a request of this connection."""
+        return self.cycle is not None and not self.cycle.response_complete
