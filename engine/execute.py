@@ -57,6 +57,11 @@ def _compute(
     results: Mapping[str, Array],
 ) -> None:
     """Write the results of a call."""
+    if not sum(rows):
+        # Blocks are cut from a sample's outputs, which nothing bounds where there is no sample.
+        for array in results.values():
+            array[...] = 0
+        return
     out = results
     if call.rounded:
         out = {

@@ -209,6 +209,11 @@ def ranges(size: int, step: int) -> tuple[tuple[int, int], ...]:
     return tuple((lo, min(lo + step, size)) for lo in range(0, size, step))
 
 
+def lengths(size: int, step: int) -> set[int]:
+    """The lengths of `ranges(size, step)`, two at most however many ranges there are."""
+    return {min(size, step), size % step or step} if size else set()
+
+
 def even(size: int, most: int) -> int:
     """The length of as few equal cuts of [0, size) as have at most `most` each; at least 1."""
     return max(1, -(-size // max(1, -(-size // max(1, most)))))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
-from engine.kernels.slabs import Row, row
+from engine.kernels.slabs import Row, in_row, row
 from engine.threads import PART_BYTES
 
 STRIP_ROWS = 8
@@ -60,7 +60,7 @@ def suits(c: Correlation) -> bool:
     steps = max(axis.stride for axis in c.axes)
     few = c.channels <= MOST_CHANNELS and c.outputs <= MOST_CHANNELS
     few = few and c.groups > 1 and steps == 1 and c.axes[1].out >= LEAST_WIDTH
-    alone = c.channels == c.outputs == 1
+    alone = c.channels == c.outputs == 1 and in_row(c.axes[1])
     return (alone or few) and _line(c) * _reach(c) <= PART_BYTES
 
 

@@ -31,7 +31,7 @@ from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.patches import within
 from engine.kernels.products import LINE, products, run
-from engine.kernels.slabs import Row, row
+from engine.kernels.slabs import Row, in_row, row
 from engine.threads import PART_BYTES, check_stop, for_each
 
 Array = NDArray[Any]
@@ -88,7 +88,7 @@ def plan(c: Correlation) -> Folding | None:
 
 def suits(c: Correlation) -> bool:
     """True where each residue has taps, padding is zeros, and the planes of a channel fit the scratch."""
-    some = all(axis.kernel >= axis.stride for axis in c.axes)
+    some = all(axis.kernel >= axis.stride and in_row(axis) for axis in c.axes)
     return some and c.mode == "zeros" and plan(c) is not None
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import even, ranges
+from engine.geometry import even, lengths, ranges
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.direct import part
 from engine.kernels.nan import settle
@@ -55,10 +55,9 @@ def suits(c: Correlation) -> bool:
     return fits and min(map(prod, _products(c))) * columns > UNPACKED
 
 
-def _chunks(c: Correlation) -> tuple[Range, ...]:
+def _chunk(c: Correlation) -> int:
     """Channels of one product, so that the patches of all its samples fit the scratch."""
-    fitting = PART_BYTES // (c.taps * SAMPLES * c.places * c.itemsize)
-    return ranges(c.channels, even(c.channels, fitting))
+    return even(c.channels, PART_BYTES // (c.taps * SAMPLES * c.places * c.itemsize))
 
 
 def _shares(c: Correlation) -> tuple[Range, ...]:
@@ -68,9 +67,8 @@ def _shares(c: Correlation) -> tuple[Range, ...]:
 
 def _products(c: Correlation) -> set[tuple[int, int]]:
     """Rows and depths of all products."""
-    return {
-        (bottom - top, (hi - lo) * c.taps) for top, bottom in _shares(c) for lo, hi in _chunks(c)
-    }
+    depths = lengths(c.channels, _chunk(c))
+    return {(bottom - top, depth * c.taps) for top, bottom in _shares(c) for depth in depths}
 
 
 def probe_bytes(c: Correlation) -> int:
@@ -110,7 +108,7 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
     def block(lo: int, hi: int, shares: tuple[Range, ...]) -> None:
         bottom = shares[-1][1]
         sums = part(2, (bottom - shares[0][0], (hi - lo) * columns), y.dtype)
-        for first, last in _chunks(c):
+        for first, last in ranges(c.channels, _chunk(c)):
             gathered = _gathered(c, x[lo:hi, :, first:last])
             made = sums if first == 0 else part(1, sums.shape, y.dtype)
             for one, end in shares:

@@ -30,7 +30,7 @@ from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
 from engine.kernels.products import Product
 from engine.kernels.requests import samples_of
-from engine.kernels.slabs import Copy, copies, row
+from engine.kernels.slabs import Copy, copies, in_row, row
 from engine.threads import PART_BYTES, check_stop, for_each, get_threads
 
 Array = NDArray[Any]
@@ -42,6 +42,7 @@ FREE = 501
 def suits(c: Correlation) -> bool:
     """True for depthwise correlations of an image of which one row of outputs fits the scratch."""
     plain = len(c.axes) == 2 and c.mode == "zeros" and c.channels == c.outputs == 1
+    plain = plain and all(map(in_row, c.axes))
     return plain and _line(c) * c.axes[0].extent <= PART_BYTES
 
 

@@ -14,7 +14,7 @@ from engine.geometry import Axis, Tile, block_tile, tiles
 from engine.kernels.correlation import Correlation
 from engine.kernels.products import UNPACKED
 from engine.kernels.requests import SHARES
-from engine.kernels.slabs import Taps, row
+from engine.kernels.slabs import Taps, in_row, row
 from engine.threads import PART_BYTES
 
 LEAST_ROWS = 8
@@ -44,8 +44,11 @@ class Shifts:
 
 @lru_cache(maxsize=1024)
 def plan(c: Correlation) -> Shifts | None:
-    """How the gradient of a correlation's weight is cut; None where not even one group fits the scratch."""
+    """How the gradient of a correlation's weight is cut; None where not even one group fits the scratch,
+    or rows are too far apart."""
     first, capacity = c.axes[0], PART_BYTES // c.itemsize
+    if not in_row(first):
+        return None
     reach = (first.extent - 1) // first.stride
     held, results = depth(c) * first.stride, first.kernel * depth(c) * c.outputs
     # Positions whose products fit the scratch; two more may come of what is left over.

@@ -22,6 +22,9 @@ Array = NDArray[Any]
 
 LITTLE = sys.byteorder == "little"
 
+MOST_RESIDUES = 1 << 10
+"""Residues of a row: each is a move that is found, kept and made by itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Taps:
@@ -47,9 +50,14 @@ class Row:
     taps: tuple[Taps, ...]
 
 
+def in_row(axis: Axis) -> bool:
+    """True for strides so short that an axis is laid out as a `row`, whose moves are found one by one."""
+    return axis.stride <= MOST_RESIDUES
+
+
 @lru_cache(maxsize=4096)
 def row(axis: Axis) -> Row:
-    """The row that the outputs of an axis read."""
+    """The row that the outputs of an axis read, which is `in_row`."""
     width = -(-((axis.out - 1) * axis.stride + axis.extent) // axis.stride)
     moves = tuple(
         _move(axis, residue, width) for residue in occupied(axis.stride, axis.low, axis.size)

@@ -141,16 +141,25 @@ class Tiling:
         return 2 if self.c.flops >= SHARED_FLOPS and tiles >= 3 * MANY // 2 else 1
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
-        """Blocks whose transforms fit the scratch; none if no strip does."""
+    def _fitting(self) -> tuple[int, int]:
+        """Outputs along depth of a block, and how many strips of them fit the scratch."""
         strip = self.filters * self.across * self.down
         capacity = PART_BYTES * 2 // 3 // self.c.itemsize // strip
         depths = min(self.depth.out, DEPTHS if self.depth.kernel > 1 else 1)
         while depths > 1 and self._wide(depths) > capacity:
             depths //= 2
-        fitting = capacity // self._wide(depths)
-        if not fitting:
-            return ()
+        return depths, capacity // self._wide(depths)
+
+    @property
+    def fits(self) -> bool:
+        """True if a strip fits the scratch, which is known without cutting blocks: they are as many as
+        a map that is only planned may ask for."""
+        return self._fitting[1] > 0
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Blocks whose transforms fit the scratch, of a tiling that `fits`."""
+        depths, fitting = self._fitting
         columns = -(-self.strips // -(-self.strips // fitting))
         strips = -(-self.c.positions[-2] // (self.height * self.down))
         cuts = -(-strips // max(1, fitting // columns))
@@ -193,7 +202,7 @@ def suits(c: Correlation) -> bool:
     """True for filters 3×3, or 3×3 in depth, at stride 1, if one strip of tiles fits the scratch."""
     plain = c.groups == 1 and c.mode == "zeros" and len(c.axes) in (2, 3)
     plain = plain and all(a.stride == a.dilation == 1 for a in c.axes)
-    return plain and c.kernel[-2:] == (TAPS, TAPS) and all(plan.blocks for plan in tilings(c))
+    return plain and c.kernel[-2:] == (TAPS, TAPS) and all(plan.fits for plan in tilings(c))
 
 
 def pays(c: Correlation) -> bool:

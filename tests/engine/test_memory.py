@@ -90,13 +90,56 @@ def test_scratch_stays_within_the_stated_bound(
     assert backward <= bound + again, f"{name} backward: {backward / 2**20:.1f} MiB"
 
 
-def test_planning_allocates_nothing() -> None:
-    """A layer of many terabytes is planned without an array."""
-    shapes = {"x": (10**6, 4096, 10**5, 10**5), "weight": (4096, 4096, 99, 99)}
+@pytest.mark.parametrize(
+    ("config", "x", "weight"),
+    [
+        ({}, (10**6, 4096, 10**5, 10**5), (4096, 4096, 99, 99)),
+        ({}, (1, 64, 10**5, 10**5), (64, 64, 3, 3)),
+        ({}, (1, 10**8, 7, 7), (8, 10**8, 5, 5)),
+        ({"stride": [1, 10**6]}, (1, 1, 1, 3 * 10**6), (1, 1, 1, 3)),
+        ({"stride": 10**5}, (1, 1, 10**6), (1, 1, 10**5)),
+        ({"stride": [1, 2], "dilation": [10**5, 1]}, (1, 1, 10**6, 2), (1, 1, 3, 1)),
+    ],
+    ids=["patches", "tiles", "channels", "stride", "as many taps", "dilation"],
+)
+def test_planning_allocates_nothing(
+    config: dict[str, Any], x: tuple[int, ...], weight: tuple[int, ...]
+) -> None:
+    shapes = {"x": x, "weight": weight}
     peak = peak_beside_outputs(
-        lambda: {"none": np.zeros(0)} if engine.plan("conv", {}, shapes) else {}
+        lambda: {"none": np.zeros(0)} if engine.plan("conv", config, shapes) else {}
     )
     assert peak < SLACK
+
+
+@pytest.mark.parametrize(
+    ("operation", "config", "weight"),
+    [
+        ("conv", {"padding": 10**6}, (1, 1, 2, 2)),
+        ("conv_transpose", {"stride": 10**6}, (1, 1, 2, 2)),
+        ("max_pool", {"kernel": 1, "padding": 10**6, "ties": "all"}, ()),
+        ("adaptive_avg_pool", {"output_size": 10**6}, ()),
+    ],
+)
+def test_no_samples_are_no_work(
+    operation: str, config: dict[str, Any], weight: tuple[int, ...]
+) -> None:
+    given = {"x": (0, 1, 4, 4)} | ({"weight": weight} if weight else {})
+    planned = engine.plan(operation, config, given)
+    tensors = {name: np.ones(shape, np.float32) for name, shape in given.items()}
+    dy = np.ones(planned.plan.shape("y", 0), np.float32)
+    assert min(dy.shape[2:]) >= 10**6
+    found: dict[str, np.ndarray] = {}
+
+    def compute() -> dict[str, np.ndarray]:
+        found.update(engine.forward(operation, config, **tensors))
+        found.update(engine.backward(operation, config, **tensors, dy=dy))
+        return found
+
+    assert peak_beside_outputs(compute) < SLACK
+    shapes = {"y": dy.shape} | {f"d{name}": shape for name, shape in given.items()}
+    assert {name: a.shape for name, a in found.items()} == shapes
+    assert not any(a.any() for a in found.values())
 
 
 def test_the_plan_states_the_workspace() -> None:
