@@ -66,10 +66,18 @@ class Pooling:
 
     @cached_property
     def few(self) -> tuple[Axis, ...] | None:
-        """The axes, if they are fixed windows of few enough taps to look at each by itself."""
+        """The axes, if they are fixed windows of few enough taps to look at each by itself.
+
+        Not where a window spans, padding included, more than a block and more than all inputs: it may
+        be laid out whole.
+        """
         axes = tuple(axis for axis in self.axes if short(axis))
         fixed = len(axes) == len(self.axes)
-        return axes if fixed and prod(axis.kernel for axis in axes) <= FEW else None
+        inner = self.channels if self.channels_last else 1
+        spanned = prod(axis.extent for axis in axes) * inner
+        laid_out = spanned <= max(BLOCK, prod(self.inputs) * inner)
+        taps = prod(axis.kernel for axis in axes)
+        return axes if fixed and taps <= FEW and laid_out else None
 
     @cached_property
     def in_runs(self) -> tuple[Axis, ...] | None:

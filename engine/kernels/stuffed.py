@@ -54,8 +54,8 @@ class Stuffing:
 
 
 @lru_cache(maxsize=256)
-def plan(c: Correlation) -> Stuffing:
-    """How the gradient is cut, from its integers alone; no groups where not even one fits the scratch."""
+def plan(c: Correlation) -> Stuffing | None:
+    """How the gradient is cut, from its integers alone; None where not even one group fits the scratch."""
     down, across = c.axes
     stride = down.stride
     # Strips begin at the same residue, so that one band serves all.
@@ -66,6 +66,8 @@ def plan(c: Correlation) -> Stuffing:
     reach = (height - 1 + down.low) // stride - first + 1
     rows = (strips - 1) * (height // stride) + reach
     fitting = PART_BYTES // c.itemsize // (rows * across.kernel * across.size)
+    if not fitting:
+        return None
     groups = min(fitting, -(-c.groups // 4))
     offset = np.arange(height)[:, None] + down.low - (np.arange(reach) + first) * stride
     fits = (offset >= 0) & (offset < down.extent) & (offset % down.dilation == 0)
@@ -78,7 +80,7 @@ def suits(c: Correlation) -> bool:
     """True for strided depthwise images of which one group fits the scratch."""
     alone = len(c.axes) == 2 and c.channels == c.outputs == 1 and not c.channels_last
     strides = [axis.stride for axis in c.axes] if alone else [1]
-    return c.mode == "zeros" and max(strides) == 2 and plan(c).groups > 0
+    return c.mode == "zeros" and max(strides) == 2 and plan(c) is not None
 
 
 def backward_input(
@@ -93,6 +95,7 @@ def backward_input(
     `plain` does the same for samples in which one number that is not finite spread.
     """
     found = plan(c)
+    assert found is not None
     spoilt: set[int] = set()
 
     def block(g: slice) -> None:

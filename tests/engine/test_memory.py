@@ -204,8 +204,28 @@ def test_tensors_between_addresses_are_copied_once(between: int) -> None:
             {"kernel": [2, 7, 5], "stride": [2, 1, 1], "padding": "same"},
             {"x": (20, 16, 9, 15, 3), "dy": (20, 16, 5, 15, 3)},
         ),
+        *(
+            (
+                operation,
+                {"kernel": 4, "stride": 1, "dilation": 10**6, "padding": "same"},
+                {"x": (1, 1, 4), "dy": (1, 1, 4)},
+            )
+            for operation in ("max_pool", "avg_pool", "lp_pool")
+        ),
+        (
+            "conv_transpose",
+            {"stride": [1, 2], "dilation": [10**4, 8], "padding": "same"},
+            {"x": (1, 1, 7, 2), "weight": (1, 1, 30, 1), "dy": (1, 1, 7, 4)},
+        ),
     ],
-    ids=["copies of a weight in another order", "more padding than inputs"],
+    ids=[
+        "copies of a weight in another order",
+        "more padding than inputs",
+        "maxima far apart",
+        "means far apart",
+        "norms far apart",
+        "taps far apart",
+    ],
 )
 def test_the_workspace_holds(
     operation: str, config: dict[str, Any], given: dict[str, tuple[int, ...]], action: str
