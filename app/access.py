@@ -24,7 +24,7 @@ class Access:
             return ""
         scheme, _, key = (authorization or b"").strip().partition(b" ")
         if scheme.lower() != b"bearer" or not key.strip():
-            raise Unauthorized
+            raise Unauthorized(given=authorization is not None)
         # Every key is compared, whichever fits, so that the time tells nothing.
         found = [compare_digest(key.strip(), known) for known in self._keys]
         if not any(found):

@@ -29,9 +29,11 @@ Which status each has is told in one place only, the table of `app.problems`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Self
+from typing import Final, Self
 
 from engine.errors import Issue, Loc
+
+AUTHORIZATION: Final = ("header", "Authorization")
 
 
 class ServiceError(Exception):
@@ -96,11 +98,19 @@ class Unauthorized(ServiceError):
 
     summary = "This service needs a key: send the header Authorization: Bearer KEY."
 
+    def __init__(self, *, given: bool = False) -> None:
+        # What was sent instead may be a secret of some other service.
+        got = "something else" if given else None
+        super().__init__(issues=[Issue(AUTHORIZATION, "required", "Bearer KEY", got)])
+
 
 class Forbidden(ServiceError):
     """The key that was given is not valid."""
 
     summary = "The key in the Authorization header is not valid here."
+
+    def __init__(self) -> None:
+        super().__init__(issues=[Issue(AUTHORIZATION, "not a key of this service")])
 
 
 class NotFound(ServiceError):
@@ -108,15 +118,21 @@ class NotFound(ServiceError):
 
     summary = "There is nothing at this address."
 
+    def __init__(self, path: str) -> None:
+        msg, expected = "there is nothing here", "an address that /openapi.json names"
+        super().__init__(issues=[Issue(("path",), msg, expected, path)])
+
 
 class MethodNotAllowed(ServiceError):
     """The address does not know the method; `allow` names those that it knows."""
 
     summary = "This address does not take that method."
 
-    def __init__(self, allow: Iterable[str], detail: str | None = None) -> None:
+    def __init__(self, allow: Iterable[str], method: str) -> None:
         self.allow = tuple(allow)
-        super().__init__(detail)
+        super().__init__(
+            issues=[Issue(("method",), "not taken here", " or ".join(self.allow), method)]
+        )
 
 
 class NotAcceptable(ServiceError):

@@ -157,12 +157,12 @@ def dispatch_limits(settings: Settings, cost: CostLimits) -> DispatchLimits:
     )
 
 
-async def _refused_by_the_router(_: Request, error: Exception) -> NoReturn:
+async def _refused_by_the_router(request: Request, error: Exception) -> NoReturn:
     """The router's own refusals, as ours."""
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allow = (error.headers or {}).get("Allow", "")
-        raise MethodNotAllowed(sorted(allow.split(", "))) from None
+        raise MethodNotAllowed(sorted(allow.split(", ")), request.method) from None
     if error.status_code == 404:
-        raise NotFound from None
+        raise NotFound(request.url.path) from None
     raise error

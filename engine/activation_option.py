@@ -29,7 +29,7 @@ class ActivationKind:
             value = {"name": value}
         if not isinstance(value, Mapping):
             expected = "a name or a map with a name"
-            raise fail(InvalidValue, loc, "not an activation", expected, type(value).__name__)
+            raise fail(InvalidValue, loc, "not an activation", expected, value)
         return self.read_map(value, loc, dims)
 
     def read_map(self, value: Mapping[Any, object], loc: Loc, dims: int) -> Activation:

@@ -77,7 +77,7 @@ class Compute:
         record: Record = scope[RECORD]
         self._find(record, scope["path_params"])
         if record.method != "POST":
-            raise MethodNotAllowed(("POST",))
+            raise MethodNotAllowed(("POST",), record.method)
         headers = record.headers
         client = self._access.check(headers.get(b"authorization")) or record.client
         exchange = negotiate(

@@ -25,5 +25,5 @@ async def index() -> Response:
 async def page(slug: str) -> Response:
     """One of them; the last part of a problem's `type` names it."""
     if slug not in _PAGES:
-        raise NotFound
+        raise NotFound(f"/problems/{slug}")
     return HTMLResponse(_PAGES[slug], headers=PAGE_HEADERS)

@@ -139,7 +139,7 @@ class Site:
         try:
             return self.assets[path]
         except KeyError:
-            raise NotFound from None
+            raise NotFound(path) from None
 
 
 def router(site: Site) -> APIRouter:

@@ -162,6 +162,7 @@ def _explained(error: Exception, limits: DecodeLimits) -> MalformedBody:
 
 
 _REASONS: Final = {
+    "strict_map_key": "it has a map whose keys are not text",
     "max_ext_len": "it has an extension type",
     "timestamp": "it has an extension type",
     "max_array_len": "it has a list that is too long",

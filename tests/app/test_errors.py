@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 import app.errors as errors
-from app.errors import MalformedBody, MethodNotAllowed, QueueFull, ServiceError
+from app.errors import (
+    Forbidden,
+    MalformedBody,
+    MethodNotAllowed,
+    NotFound,
+    QueueFull,
+    ServiceError,
+    Unauthorized,
+)
 from engine.errors import EngineError, Issue
 
 KINDS = [
@@ -46,4 +54,18 @@ def test_an_error_of_one_field_has_its_path_in_the_detail() -> None:
 
 
 def test_a_wrong_method_knows_the_right_ones() -> None:
-    assert MethodNotAllowed(["GET", "HEAD"]).allow == ("GET", "HEAD")
+    error = MethodNotAllowed(["GET", "HEAD"], "PUT")
+    assert error.allow == ("GET", "HEAD")
+    assert error.issues == (Issue(("method",), "not taken here", "GET or HEAD", "PUT"),)
+
+
+def test_refusals_of_what_comes_before_the_body_name_it_too() -> None:
+    (required,), (other,) = Unauthorized().issues, Unauthorized(given=True).issues
+    assert (required.loc, required.expected, required.got) == (
+        ("header", "Authorization"),
+        "Bearer KEY",
+        None,
+    )
+    assert other.got == "something else"
+    assert [issue.loc for issue in Forbidden().issues] == [("header", "Authorization")]
+    assert [(issue.loc, issue.got) for issue in NotFound("/x").issues] == [(("path",), "/x")]

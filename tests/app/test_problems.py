@@ -65,7 +65,9 @@ def body_of(error: BaseException) -> dict[str, Any]:
 
 def made(kind: type[BaseException]) -> BaseException:
     if kind is service.MethodNotAllowed:
-        return service.MethodNotAllowed(["POST"])
+        return service.MethodNotAllowed(["POST"], "GET")
+    if kind is service.NotFound:
+        return service.NotFound("/nowhere")
     if kind is service.HeadersTooLarge:
         return service.HeadersTooLarge(65536)
     if issubclass(kind, engine.EngineError):
@@ -195,12 +197,12 @@ def test_headers_that_a_status_calls_for() -> None:
     def headers(error: Exception) -> dict[str, str]:
         return {k: v for k, v in problem(error, "r").headers.items() if k != "Content-Type"}
 
-    assert headers(service.MethodNotAllowed(["GET", "HEAD"])) == {"Allow": "GET, HEAD"}
+    assert headers(service.MethodNotAllowed(["GET", "HEAD"], "PUT")) == {"Allow": "GET, HEAD"}
     assert headers(service.Unauthorized()) == {"WWW-Authenticate": 'Bearer realm="convoke"'}
     assert headers(service.UnsupportedCoding()) == {"Accept-Encoding": "identity"}
     accept = headers(service.UnsupportedMediaType())["Accept"]
     assert accept.split(", ")[:2] == ["application/vnd.msgpack", "application/json"]
-    assert headers(service.NotFound()) == {}
+    assert headers(service.NotFound("/nowhere")) == {}
     assert headers(service.DeadlineExceeded()) == {}
 
 

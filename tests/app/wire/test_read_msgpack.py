@@ -282,6 +282,12 @@ def test_a_timestamp_of_the_package_is_refused() -> None:
     assert "extension" in refusal(unpack, body).msg
 
 
+@pytest.mark.parametrize("key", [1, None, 1.5, True])
+def test_keys_that_are_no_text_are_refused_in_our_words(key: object) -> None:
+    msg = refusal(unpack, msgpack.packb({"config": {key: 1}})).msg
+    assert msg.endswith("it has a map whose keys are not text")
+
+
 def test_a_repeated_key_is_named() -> None:
     assert "'stride'" in refusal(unpack, b"\x81\xa6config\x82\xa6stride\x01\xa6stride\x01").msg
 
