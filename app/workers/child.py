@@ -85,10 +85,11 @@ class Child:
                 stdout=asyncio.subprocess.DEVNULL,
                 env=_environment(),
             )
-        if self._urgent:
-            come_first(self.pid)
-        else:
-            come_last(self.pid)
+        with contextlib.suppress(ProcessLookupError):  # it has died already, as its socket will tell
+            if self._urgent:
+                come_first(self.pid)
+            else:
+                come_last(self.pid)
         ready = self._waiting = loop.create_future()
         loop.add_reader(self._control, self._read)
         give_up = loop.time() + START_TIMEOUT_S

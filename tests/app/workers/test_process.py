@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import mmap
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from app.dispatcher import Answer, Job
 from app.workers import arena, child, process
 from app.workers.cpus import available_cpus
 from app.workers.process import ProcessOptions, ProcessWorker
-from app.workers.task import SUSPENDED, Task, WorkerDied
+from app.workers.task import KILLED, SUSPENDED, Task, WorkerDied
 from tests.app.dispatching import encode, expected, job, scenario
 
 
@@ -202,6 +203,22 @@ async def test_a_task_beyond_its_memory_is_refused_and_the_next_one_done() -> No
 async def test_a_program_that_ends_at_once_is_a_death() -> None:
     worker = ProcessWorker(ProcessOptions(command=(sys.executable, "-c", "")))
     with pytest.raises(WorkerDied, match="crashed"):
+        await worker.start()
+    await worker.close()
+
+
+@scenario
+@pytest.mark.parametrize(("urgent", "whose_turn"), [(False, "come_last"), (True, "come_first")])
+async def test_one_that_is_killed_at_once_is_a_death_too(
+    urgent: bool, whose_turn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
+        raise ProcessLookupError
+
+    monkeypatch.setattr(child, whose_turn, late)
+    worker = ProcessWorker(ProcessOptions(urgent=urgent))
+    with pytest.raises(WorkerDied, match=KILLED):
         await worker.start()
     await worker.close()
 
