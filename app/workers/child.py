@@ -85,7 +85,9 @@ class Child:
                 stdout=asyncio.subprocess.DEVNULL,
                 env=_environment(),
             )
-        with contextlib.suppress(ProcessLookupError):  # it has died already, as its socket will tell
+        with contextlib.suppress(
+            ProcessLookupError
+        ):  # it has died already, as its socket will tell
             if self._urgent:
                 come_first(self.pid)
             else:

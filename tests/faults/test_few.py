@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.few import FEW
-from benchmarks.stress.client import Reply, ask, wire
+from benchmarks.stress.client import Reply, ask, request, wire
 from benchmarks.stress.crowd import Crowd
 from benchmarks.stress.service import Service, kill, running
 from benchmarks.stress.traffic import packed, recorded
@@ -84,6 +84,28 @@ def test_few_have_none() -> None:
 
     with running("--workers", "1") as service, suspended(service):
         asyncio.run(asyncio.wait_for(together(service.port), 60.0))
+        assert metric(service, RESTARTS) == 0
+
+
+def test_who_leaves_a_body_unfinished_or_an_answer_untaken_keeps_nobody_out() -> None:
+    given = for_the_loop()[0]
+    whole = request(given.path, given.body, given.headers)
+
+    async def beside(service: Service) -> bool:
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(FEW + 1):
+                unfinished = await stack.enter_async_context(wire(service.port))
+                await unfinished.say(whole[:-1])
+                deaf = await stack.enter_async_context(wire(service.port, receive_buffer=1 << 10))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(1.0):
+                        while True:
+                            await deaf.say(64 * whole)
+                stack.callback(deaf.abort)
+            return await one_after_the_other(service)
+
+    with running("--workers", "1") as service, suspended(service):
+        assert asyncio.run(beside(service))
         assert metric(service, RESTARTS) == 0
 
 
