@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from engine.geometry import Tile
 from engine.kernels.nan import settle
 from engine.kernels.plane_sums import mirrored, spread, tile_sum
-from engine.kernels.pooling import blocks, for_each_block, for_each_plane, slices
+from engine.kernels.pooling import Planes, blocks, for_each_block, for_each_plane, slices
 from engine.kernels.windows import whole
 from engine.layouts import channels_first
 from engine.pool import Geometry
@@ -28,14 +29,14 @@ def average(geometry: Geometry, divisor: Divisor, x: Array, y: Array) -> None:
     cut, blocked = blocks(pooling, x.shape[0], x.itemsize)
     tiles = [(tile, divisor(tile).astype(y.dtype)) for tile in cut]
 
-    def planes(n: slice, c: slice) -> None:
-        for tile, count in tiles:
-            sums = tile_sum(pooling, x[n, c], tile)
-            target = y[(n, c, *slices(tile))]
-            np.divide(sums, count, out=target)
-            settle(target)
+    def block(planes: Planes, part: tuple[Tile, Array]) -> None:
+        tile, count = part
+        sums = tile_sum(pooling, x[planes], tile)
+        target = y[(*planes, *slices(tile))]
+        np.divide(sums, count, out=target)
+        settle(target)
 
-    for_each_block(pooling, x.shape[0], blocked, planes)
+    for_each_block(pooling, x.shape[0], product(blocked, tiles), block)
 
 
 def average_backward(geometry: Geometry, divisor: Divisor, dy: Array, dx: Array) -> None:

@@ -110,11 +110,13 @@ def _empty(windows: Windows, lo: int, hi: int) -> Array:
 class Router:
     """Hands the gradient of maxima to the inputs that won them.
 
-    What the pooling fixes is worked out once for a call.
+    What the pooling fixes is worked out once for a call. Tiles that are `apart` write to inputs of their
+    own only; others are to come in their order.
     """
 
     def __init__(self, p: Pooling) -> None:
         self._pooling = p
+        self.apart = p.in_runs is not None
         self._square = _square(p)
         self._squares: dict[Tile, squares.Part] = {}
         self._parts: dict[Tile, handing.Part] = {}

@@ -147,9 +147,10 @@ class Pooling:
         return tuple(axis.inputs_of(*span) for axis, span in zip(self.axes, tile, strict=True))
 
 
-Visit = Callable[[slice, slice], None]
+Planes = tuple[slice, slice]
+"""Samples and channels."""
 
-Blocks = tuple[list[Tile], list[tuple[slice, slice]]]
+Blocks = tuple[list[Tile], list[Planes]]
 """Tiles of outputs, and blocks of samples and channels to take them from."""
 
 
@@ -190,16 +191,16 @@ def slices(spans: tuple[tuple[int, int], ...]) -> Box:
     return tuple(slice(lo, hi) for lo, hi in spans)
 
 
-def for_each_plane(p: Pooling, samples: int, function: Visit) -> None:
+def for_each_plane(p: Pooling, samples: int, function: Callable[[slice, slice], None]) -> None:
     """Call `function(n, c)` for blocks of planes that do not overlap."""
     for_each_block(p, samples, p.planes(samples), function)
 
 
 def for_each_block(
-    p: Pooling, samples: int, planes: Iterable[tuple[slice, slice]], function: Visit
+    p: Pooling, samples: int, blocks: Iterable[tuple[Any, ...]], function: Callable[..., None]
 ) -> None:
-    """Call `function(n, c)` for blocks of planes that hold so many samples together."""
-    for_each(function, planes, VISITING * samples * p.visits)
+    """Call `function(*block)` for blocks that hold so many samples together, and share nothing."""
+    for_each(function, blocks, VISITING * samples * p.visits)
 
 
 def reduced_along(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -30,6 +31,7 @@ from engine.kernels.maxima import (
 from engine.kernels.nan import settle
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import (
+    Planes,
     Pooling,
     blocks,
     for_each_block,
@@ -146,20 +148,17 @@ class MaxPool(Pool):
         else:
             tiles, cut = winner_blocks(pooling, samples, x.itemsize)
 
-        def planes(n: slice, c: slice) -> None:
-            for tile in tiles:
-                place = (n, c, *slices(tile))
-                if indices is None:
-                    tile_max(pooling, x[n, c], tile, y[place])
-                else:
-                    y[place], indices[place] = tile_argmax(pooling, x[n, c], tile)
-                if zeros:
-                    admit_zeros(
-                        pooling, tile, y[place], None if indices is None else indices[place]
-                    )
-                settle(y[place])
+        def block(planes: Planes, tile: Tile) -> None:
+            place = (*planes, *slices(tile))
+            if indices is None:
+                tile_max(pooling, x[planes], tile, y[place])
+            else:
+                y[place], indices[place] = tile_argmax(pooling, x[planes], tile)
+            if zeros:
+                admit_zeros(pooling, tile, y[place], None if indices is None else indices[place])
+            settle(y[place])
 
-        for_each_block(pooling, samples, cut, planes)
+        for_each_block(pooling, samples, product(cut, tiles), block)
 
     def backward(
         self,
@@ -177,21 +176,36 @@ class MaxPool(Pool):
         )
         pooling: Pooling = plan.geometry.pooling
         zeros, ties = plan.config.pad_value == "zero", plan.config.ties
-        samples = dx.shape[0]
         if indices is not None and ties == "first":
             _return(pooling, indices, dy, dx)
-            return
-        handed = ties == "first" and not zeros
-        router = Router(pooling)
-        if handed:
-            tiles, cut = router.blocks(samples, dx.itemsize)
+        elif ties == "first" and not zeros:
+            _route(pooling, x, dy, dx)
         else:
-            tiles, cut = winner_blocks(pooling, samples, dx.itemsize)
+            _spread(pooling, x, dy, dx, zeros, ties)
 
-        def tiled(n: slice, c: slice, tile: Tile) -> None:
-            if handed:
-                router.route(x[n, c], dy[n, c], tile, dx[n, c])
-                return
+
+def _route(pooling: Pooling, x: Array, dy: Array, dx: Array) -> None:
+    """Write to dx the gradient dy of the maxima of x, the first of equal ones."""
+    router = Router(pooling)
+    tiles, cut = router.blocks(dx.shape[0], dx.itemsize)
+
+    def block(planes: Planes, part: Sequence[Tile]) -> None:
+        for tile in part:
+            router.route(x[planes], dy[planes], tile, dx[planes])
+        if pooling.few is None:
+            settle(dx[planes])
+
+    parts = [[tile] for tile in tiles] if router.apart else [tiles]
+    for_each_block(pooling, dx.shape[0], product(cut, parts), block)
+
+
+def _spread(pooling: Pooling, x: Array, dy: Array, dx: Array, zeros: bool, ties: str) -> None:
+    """Write to dx the gradient dy of the maxima of x, where equal ones or zeros of padding count."""
+    tiles, cut = winner_blocks(pooling, dx.shape[0], dx.itemsize)
+
+    def planes(n: slice, c: slice) -> None:
+        dx[n, c] = 0
+        for tile in tiles:
             upstream = dy[(n, c, *slices(tile))]
             if ties == "all":
                 spread_ties(pooling, x[n, c], upstream, tile, dx[n, c], zeros)
@@ -199,16 +213,9 @@ class MaxPool(Pool):
                 best, found = tile_argmax(pooling, x[n, c], tile)
                 admit_zeros(pooling, tile, best, found)
                 scatter_indices(found, upstream, dx[n, c])
+        settle(dx[n, c])
 
-        def planes(n: slice, c: slice) -> None:
-            if zeros or ties == "all":
-                dx[n, c] = 0
-            for tile in tiles:
-                tiled(n, c, tile)
-            if not handed:
-                settle(dx[n, c])
-
-        for_each_block(pooling, samples, cut, planes)
+    for_each_block(pooling, dx.shape[0], cut, planes)
 
 
 def _return(pooling: Pooling, indices: Array, dy: Array, dx: Array) -> None:

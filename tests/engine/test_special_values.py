@@ -103,6 +103,7 @@ LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("max_pool", {"kernel": 2}, ()),
     ("max_pool", {"kernel": 3, "stride": 2, "padding": 1}, ()),
     ("max_pool", {"kernel": 3, "stride": 2, "padding": 1, "ties": "all"}, ()),
+    ("max_pool", {"kernel": 12, "stride": 2, "padding": 5}, ()),
     ("max_pool", {"kernel": 2, "padding": 1, "pad_value": "zero"}, ()),
     ("adaptive_max_pool", {"output_size": 3}, ()),
     ("avg_pool", {"kernel": 2}, ()),

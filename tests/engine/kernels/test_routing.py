@@ -65,6 +65,26 @@ def test_tiles_of_several_shapes_in_turn_leave_each_other_nothing(p: Pooling) ->
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("p", POOLS)
+def test_tiles_that_are_apart_come_in_any_order(p: Pooling) -> None:
+    rng = np.random.default_rng(4)
+    x, dy = (
+        np.moveaxis(rng.standard_normal((2, *sizes, 16)).astype(np.float32), -1, 1)
+        for sizes in (p.inputs, p.positions)
+    )
+    router = Router(Pooling(p.axes, 16, channels_last=True))
+    cut = list(tiles(p.positions, (2,) * len(p.axes)))
+    forth, back = np.full_like(x, 7), np.full_like(x, 8)
+    for tile, opposite in zip(cut, reversed(cut), strict=True):
+        router.route(x, dy, tile, forth)
+        router.route(x, dy, opposite, back)
+    assert router.apart
+    assert len(cut) > 1
+    assert forth.tobytes() == back.tobytes()
+    # Numbers side by side are written in pairs, of which one may be another tile's.
+    assert not Router(p).apart
+
+
 def test_windows_that_divide_the_input_spread_by_broadcasting() -> None:
     p = POOLS[0]
     g = np.arange(2 * 3 * 12, dtype=np.float32).reshape(2, 3, 4, 3)
