@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,9 @@ DEEPEST = 6
 
 PLAIN = frozenset((int, str, bool, float, type(None)))
 """Types whose values are their own stand-ins."""
+
+MOST_NUMBERS = sys.maxsize // 8
+"""Of eight bytes each, in one tensor."""
 
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 
@@ -140,6 +145,7 @@ def resolve(operation: Operation, config: Any, specs: Mapping[str, TensorSpec]) 
     settled = operation.read_config(config, rank - 2)
     tails = {name: shape[1:] if name in PER_SAMPLE else shape for name, shape in shapes.items()}
     plan = operation.plan(settled, tails, dtype)
+    _check_addresses(plan)
     samples = shapes[leading][0]
     operation.check_samples(settled, samples)
     for name, shape in shapes.items():
@@ -168,6 +174,16 @@ def _check_sizes(shapes: Mapping[str, tuple[int, ...]]) -> None:
             if size < 1 and not (axis == 0 and name in PER_SAMPLE and size == 0):
                 loc = (name, "shape", axis)
                 raise fail(ShapeMismatch, loc, "an axis is empty", "at least 1", size)
+
+
+def _check_addresses(plan: Plan) -> None:
+    """Not even without samples is there an array of more bytes than there are addresses."""
+    for name, tail in plan.tails:
+        if prod(tail) > MOST_NUMBERS:
+            expected = f"at most {MOST_NUMBERS} numbers for a sample"
+            raise fail(
+                InvalidValue, (name, "shape"), "no tensor can be as large", expected, list(tail)
+            )
 
 
 def _common_dtype(specs: Mapping[str, TensorSpec]) -> str:

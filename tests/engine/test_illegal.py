@@ -83,6 +83,21 @@ def test_unknown_operations_and_actions() -> None:
             engine.prepare("avg_pool", action, {"kernel": 1}, specs)
 
 
+@pytest.mark.parametrize(
+    ("operation", "config"),
+    [
+        ("max_pool", {"kernel": 1, "padding": 10**9}),
+        ("adaptive_avg_pool", {"output_size": 2 * 10**9}),
+    ],
+)
+def test_outputs_that_no_array_can_be_are_refused_even_without_samples(
+    operation: str, config: dict[str, Any]
+) -> None:
+    with pytest.raises(errors.InvalidValue) as caught:
+        engine.forward(operation, config, x=np.zeros((0, 1, 4, 4, 4)))
+    assert caught.value.issues[0].loc == ("y", "shape")
+
+
 def test_every_wrong_field_is_named_at_once() -> None:
     config = {"stride": 0, "dilation": "2", "paddding": 1, "groups": True}
     with pytest.raises(errors.InvalidRequest) as caught:
