@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -141,7 +141,7 @@ class Convolution(Operation):
         if "bias" in tails:
             require_shape("bias", tails["bias"], (outputs,))
         geometry = Arrangement(
-            correlation, reading.channels_last, reading.order, config.flip_kernel
+            _first_of(correlation), reading.channels_last, reading.order, config.flip_kernel
         )
         return Plan(
             operation=self.name,
@@ -258,6 +258,12 @@ def require_groups(channels: int, groups: int, name: str, loc_axis: int) -> None
         loc = (name, "shape", loc_axis)
         expected = f"a multiple of groups ({groups})"
         raise fail(ShapeMismatch, loc, "channels do not divide into groups", expected, channels)
+
+
+@lru_cache(maxsize=1024)
+def _first_of(c: Correlation) -> Correlation:
+    """The first of all equal correlations: what is kept by it is found without comparing integers."""
+    return c
 
 
 def _average(out: Mapping[str, Array], rows: Sequence[int]) -> None:

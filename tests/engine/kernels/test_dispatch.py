@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import engine
 from engine.geometry import Axis, strided_out
 from engine.kernels import dispatch
 from engine.kernels.correlation import Correlation
@@ -38,6 +39,16 @@ LAYERS = {
 @pytest.mark.parametrize("kernel", LAYERS)
 def test_layers_go_to_their_kernels(kernel: str) -> None:
     assert dispatch._kernel(LAYERS[kernel]) == kernel
+
+
+def test_all_plans_of_a_layer_have_one_geometry() -> None:
+    """Whatever is kept by it is then found without comparing its integers."""
+    shapes = {"x": (1, 3, 11, 13), "weight": (4, 3, 3, 3), "dy": (1, 4, 9, 11)}
+    specs = {name: engine.TensorSpec(shape, "float32") for name, shape in shapes.items()}
+    forward = {name: specs[name] for name in ("x", "weight")}
+    there, _ = engine.prepare("conv", "forward", {}, forward)
+    back, _ = engine.prepare("conv", "backward", {}, specs)
+    assert there.plan.geometry.correlation is back.plan.geometry.correlation
 
 
 STRIDED = {
