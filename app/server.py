@@ -27,7 +27,15 @@ from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.routes.body import Intake
 from app.settings import Settings
-from app.start import address, cannot_listen, granted, listen, open_standard_files, tell
+from app.start import (
+    address,
+    cannot_listen,
+    granted,
+    hear_signals,
+    listen,
+    open_standard_files,
+    tell,
+)
 from app.workers.berths import Berths
 from app.workers.memory import KEEP_S, MAPPED_BYTES, give_back, keep_freed_bodies
 from app.workers.turns import come_first
@@ -173,6 +181,7 @@ def serve(settings: Settings) -> int:
         CannotStart: the address cannot be had, or the system does not grant what it takes.
     """
     open_standard_files()
+    hear_signals()
     listener = listen(settings)
     keep_freed_bodies()
     come_first()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -52,6 +53,11 @@ def open_standard_files() -> None:
         except OSError:
             # It gets this number, the lowest that is free; our processes write there, too.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+
+
+def hear_signals() -> None:
+    """Block no signal, as a program that started us may do: not the end of ours, nor of our processes."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def tell(line: str) -> None:

@@ -120,6 +120,21 @@ def test_too_few_files_are_told_in_a_line() -> None:
     assert done.stderr == "convoke: cannot start: [Errno 24] Too many open files\n"
 
 
+DEAF = """
+import signal, sys
+from app.cli import main
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+sys.exit(main(["serve", *sys.argv[1:]]))
+"""
+
+
+def test_signals_that_were_blocked_by_whoever_started_it_are_heard(tmp_path: Path) -> None:
+    command = (sys.executable, "-c", DEAF)
+    with serving(command, "--workers", "1", log=tmp_path / "log") as running:
+        running.process.terminate()
+        assert running.process.wait(60) == 0
+
+
 @pytest.mark.parametrize("ignored", [False, True], ids=["of a terminal", "under nohup"])
 def test_the_end_of_a_terminal_is_an_orderly_end_unless_it_is_ignored(
     tmp_path: Path, ignored: bool
