@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from app.workers import protocol
 from app.workers.channel import Message, messages, pack
@@ -31,9 +32,10 @@ def attend(control_fd: int, answer: Callable[[Message], Message]) -> None:
     control = socket.socket(fileno=control_fd)
     _end_with_server(control)
     keep_freed_memory()
-    control.sendall(pack(protocol.ready()))
-    for message in messages(control):
-        control.sendall(pack(answer(message)))
+    with suppress(ConnectionError):  # the server was gone before we were ready, or done
+        control.sendall(pack(protocol.ready()))
+        for message in messages(control):
+            control.sendall(pack(answer(message)))
 
 
 def _end_with_server(control: socket.socket) -> None:

@@ -69,7 +69,7 @@ def test_it_says_that_it_is_ready_and_answers_in_order() -> None:
         assert it.reply() == {"to": {"b": [2]}}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_are_left_to_the_server(number: signal.Signals) -> None:
     with attending() as it:
         it.reply()
@@ -84,5 +84,11 @@ def test_it_ends_when_the_server_is_gone(busy: bool) -> None:
         it.reply()
         if busy:
             it.ask({"for": "ever"})
+        it.control.close()
+        assert it.process.wait(timeout=30) == 0
+
+
+def test_it_ends_in_order_when_the_server_was_gone_before_it_was_ready() -> None:
+    with attending() as it:
         it.control.close()
         assert it.process.wait(timeout=30) == 0
