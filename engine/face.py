@@ -16,7 +16,7 @@ from engine.operation import describe_tensors
 from engine.options import read_integer
 from engine.plans import Plan, TensorSpec
 from engine.registry import ALIASES, find, table
-from engine.resolve import FLOATS, dtype_name, prepare
+from engine.resolve import FLOATS, INTEGERS, dtype_name, prepare
 
 Array = NDArray[Any]
 
@@ -124,12 +124,12 @@ def plan(
     Args:
         operation, config: as for `forward`.
         shapes: the shape of each tensor that `forward` would get.
-        dtype: of the floating tensors.
+        dtype: of all tensors but `indices`; integers where `x` is the only one.
 
     Raises:
         EngineError: the one that `forward` would raise.
     """
-    if dtype not in FLOATS:
+    if dtype not in FLOATS and dtype not in INTEGERS:
         raise fail(DtypeMismatch, ("dtype",), "not accepted here", ", ".join(FLOATS), dtype)
     if not isinstance(shapes, Mapping):
         raise fail(InvalidValue, ("shapes",), "not a map", "tensor name to shape", shapes)

@@ -98,6 +98,15 @@ def test_outputs_that_no_array_can_be_are_refused_even_without_samples(
     assert caught.value.issues[0].loc == ("y", "shape")
 
 
+def test_integers_are_planned_where_forward_takes_them() -> None:
+    planned = engine.plan("max_pool", {"kernel": 2}, {"x": (1, 1, 4, 4)}, "uint8").report()
+    assert planned["bytes"]["inputs"] == 16
+    assert planned["bytes"]["outputs"] == 4 * 4
+    with pytest.raises(errors.DtypeMismatch) as caught:
+        engine.plan("conv", {}, {"x": (1, 1, 4), "weight": (1, 1, 2)}, "uint8")
+    assert caught.value.issues[0].loc == ("weight", "dtype")
+
+
 def test_every_wrong_field_is_named_at_once() -> None:
     config = {"stride": 0, "dilation": "2", "paddding": 1, "groups": True}
     with pytest.raises(errors.InvalidRequest) as caught:
