@@ -122,6 +122,8 @@ class Edge:
             )
         if record.status:
             # Half an answer is out; only a broken connection can tell that it is not whole.
+            if isinstance(error, ShuttingDown):
+                return  # it is broken all the same, and nothing went wrong
             raise error
         record.problem = refusal.slug
         unread = record.unread and _rest(record) > SMALL_REST
@@ -254,5 +256,5 @@ async def _linger(receive: Receive) -> None:
                 message = await receive()
                 if message["type"] == "http.disconnect" or not message.get("more_body"):
                     return
-    except TimeoutError:
+    except (TimeoutError, asyncio.CancelledError):  # the latter at the very end of the server
         return

@@ -14,12 +14,14 @@ import httpx
 import pytest
 
 from benchmarks.stress.service import until
+from benchmarks.stress.traffic import packed
 from tests.app.talking import (
     COMMAND,
     MSGPACK,
     Raw,
     arrays,
     metric,
+    noise,
     slow_body,
 )
 from tests.serving import ROOT, serving
@@ -96,6 +98,26 @@ def test_an_address_in_use_is_refused_in_a_line() -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == f"convoke: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+
+
+def test_who_is_not_done_at_the_end_is_told_and_no_failure_is_logged(tmp_path: Path) -> None:
+    head = b"POST /v1/max_pool/forward HTTP/1.1\r\nHost: x\r\nContent-Type: application/msgpack\r\n"
+    body = packed({"kernel": 1}, x=noise(1, 1, 6 << 20))
+    with (
+        serving(
+            COMMAND, "--workers", "1", "--drain-timeout-s", "0", log=tmp_path / "log"
+        ) as running,
+        Raw(running.url) as half,
+        Raw(running.url) as deaf,
+    ):
+        half.send(head + b"Content-Length: %d\r\n\r\n" % (9 << 20) + bytes(1 << 20))
+        deaf.send(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        with httpx.Client(base_url=running.url) as client:
+            until(lambda: metric(client, "convoke_held_bytes") > 2 * len(body))
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(60) == 0
+        assert b" 503 " in half.rest()
+    assert "Traceback" not in (tmp_path / "log").read_text()
 
 
 LIMITED = """
