@@ -71,9 +71,9 @@ def test_spreads() -> None:
     assert Sizes.each(*sizes(np.exp(3 * a))).spread > 100
     channels = np.arange(64)[:, None, None]
     for found in Sizes.each, Sizes.together:
-        assert found(*sizes(a * np.float32(1.2) ** channels)).spread < 3
+        assert found(*sizes(a * np.float32(1.05) ** channels)).spread < 3
     # One channel of all is nothing but few numbers to add.
-    assert Sizes.together(*sizes(a * (channels == 5))).spread == pytest.approx(2 * np.pi, rel=0.15)
+    assert Sizes.together(*sizes(a * (channels == 5))).spread == pytest.approx(5 * np.pi, rel=0.15)
 
 
 @pytest.mark.parametrize("spread", [2.0, 12.0, 100.0])
