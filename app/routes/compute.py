@@ -61,6 +61,10 @@ class Compute:
         desks: Desks | None,
     ) -> None:
         self._settings = settings
+        # What could not be held if it were alone is too large, and not too early.
+        limits = ("max_body_bytes", "max_held_bytes", "max_json_bytes")
+        found = [(getattr(settings, name), name) for name in limits]
+        self._limit, self._json_limit = min(found[:2]), min(found)
         self._dispatcher = dispatcher
         self._intake = intake
         self._lifecycle = lifecycle
@@ -155,9 +159,7 @@ class Compute:
             raise
 
     async def _read(self, asked: Asked) -> Body:
-        limit, setting = self._settings.max_body_bytes, "max_body_bytes"
-        if asked.exchange.request == "json" and self._settings.max_json_bytes < limit:
-            limit, setting = self._settings.max_json_bytes, "max_json_bytes"
+        limit, setting = self._json_limit if asked.exchange.request == "json" else self._limit
         computed = asked.exchange.request == "msgpack" and asked.record.action != "plan"
         given = asked.scope, asked.receive, limit, setting, asked.deadline
         return await self._intake.read(*given, self._reader.largest if computed else None)

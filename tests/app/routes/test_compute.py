@@ -187,14 +187,28 @@ def test_json_has_a_limit_of_its_own() -> None:
 def test_bodies_of_all_requests_together_have_a_limit() -> None:
     async def scenario() -> None:
         async with running(max_held_bytes="1000") as app:
-            first = Client([b"x" * 600, b"x" * 600])
-            refused = await ask(app, "POST", "/v1/conv/forward", MSGPACK, first)
-            assert refused.status == 503
-            assert int(refused.headers["retry-after"]) >= 1
-            assert app.state.intake.held == 0
+            app.state.intake.hold(800)  # another request's
+            for body in (b"x" * 600, Client([b"x" * 300, b"x" * 300])):
+                refused = await ask(app, "POST", "/v1/conv/forward", MSGPACK, body)
+                assert refused.status == 503
+                assert int(refused.headers["retry-after"]) >= 1
+                assert app.state.intake.held == 800
+            app.state.intake.release(800)
             fine = await ask(app, "POST", "/v1/max_pool/forward", JSON, text(POOL))
             assert fine.status == 200
             assert app.state.intake.held == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_body_that_could_never_be_held_is_too_large() -> None:
+    async def scenario() -> None:
+        async with running(max_held_bytes="1000", max_body_bytes="2000") as app:
+            for body in (b"x" * 1200, Client([b"x" * 600, b"x" * 600])):
+                refused = await ask(app, "POST", "/v1/conv/forward", MSGPACK, body)
+                assert refused.status == 413
+                assert "max_held_bytes" in refused.json["errors"][0]["msg"]
+                assert app.state.intake.held == 0
 
     asyncio.run(scenario())
 
