@@ -196,8 +196,13 @@ def _unreached(taps: Taps, target: Array) -> list[Array]:
     edges = []
     for (residue, shift), fresh in zip(taps, _fresh(taps), strict=True):
         if fresh:
-            edges += [target[residue, :shift], target[residue, shift + end :]]
-    return [edge for edge in edges if edge.size]
+            edges += _edges(target[residue], shift, end)
+    return edges
+
+
+def _edges(places: Array, shift: int, end: int) -> list[Array]:
+    """What a tap at `shift` of so many windows leaves out of the places of its residue."""
+    return [edge for edge in (places[:shift], places[shift + end :]) if edge.size]
 
 
 def _hand(
@@ -220,6 +225,9 @@ def _hand(
         if not fresh[tap]:
             sums = place.view(real)
             steps.append((np.add, (sums, part.view(real)), sums))
+            # Windows that reach from one sample to the next add 0, which makes 0 of -0: so it is here.
+            for edge in _edges(target[taps[tap][0]].view(real), taps[tap][1], end):
+                steps.append((np.add, (edge, np.zeros((), real)), edge))
         elif part is not place:
             steps.append((np.positive, (part,), place))
     return steps

@@ -133,3 +133,22 @@ def test_a_plane_may_be_larger_than_the_scratch() -> None:
     assert beside_scratch() > before
     scatter_indices(tile_argmax(p, x, ((0, 5),))[1], dy, want)
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("p", POOLS)
+@pytest.mark.parametrize("last", [False, True])
+def test_the_sign_of_a_zero_is_that_of_a_sample_alone(p: Pooling, last: bool) -> None:
+    """A gradient of -0 to which another window adds nothing, at the end of a block or before it."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((3, 3, *p.inputs)).astype(np.float32)
+    dy = np.full((3, 3, *p.positions), -0.0, np.float32)
+    if last:
+        x, dy = (np.moveaxis(np.moveaxis(a, 1, -1).copy(), -1, 1) for a in (x, dy))
+    router = Router(Pooling(p.axes, 3, last))
+    tile = tuple((0, n) for n in p.positions)
+    together, alone = np.full_like(x, 7), np.full_like(x, 7)
+    router.route(x, dy, tile, together)
+    for i in range(len(x)):
+        router.route(x[i : i + 1], dy[i : i + 1], tile, alone[i : i + 1])
+    np.testing.assert_array_equal(np.signbit(together), np.signbit(alone))
+    assert together.tobytes() == alone.tobytes()
