@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import permutations, product
 from math import prod
 from typing import Any
 
@@ -98,13 +98,19 @@ class Pooling:
         """Window members of one sample: what a reduction without tricks would read."""
         return self.channels * prod(axis.visits for axis in self.axes)
 
-    @property
+    @cached_property
     def plane(self) -> int:
         """Values that the reduction of one plane holds at its largest stage.
 
-        An axis of long windows that overlap is laid out window after window.
+        An axis of long windows that overlap is laid out window after window. Where outputs are more than
+        inputs, whichever axes are reduced first, stages are larger than what they read.
         """
-        most, reduced = prod(self.inputs), 1
+        stages = [
+            prod(before[:axis]) * prod(after[axis:])
+            for before, after in permutations((self.inputs, self.positions))
+            for axis in range(len(self.axes) + 1)
+        ]
+        most, reduced = max(stages), 1
         for axis, windows in reversed(list(enumerate(self.axes))):
             if not short(windows):
                 most = max(most, prod(self.inputs[:axis]) * windows.visits * reduced)

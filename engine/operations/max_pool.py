@@ -221,9 +221,12 @@ def _spread(pooling: Pooling, x: Array, dy: Array, dx: Array, zeros: bool, ties:
 def _return(pooling: Pooling, indices: Array, dy: Array, dx: Array) -> None:
     """Write the gradient dx (N, C, *S) of maxima whose positions are known."""
 
+    tiles = [slices(tile) for tile in pooling.tiles()]
+
     def planes(n: slice, c: slice) -> None:
         dx[n, c] = 0
-        scatter_indices(indices[n, c], dy[n, c], dx[n, c], Arena())
+        for tile in tiles:
+            scatter_indices(indices[n, c, *tile], dy[n, c, *tile], dx[n, c], Arena())
         if not np.isfinite(dy[n, c].sum()):
             settle(dx[n, c])
 

@@ -217,6 +217,11 @@ def test_tensors_between_addresses_are_copied_once(between: int) -> None:
             {"stride": [1, 2], "dilation": [10**4, 8], "padding": "same"},
             {"x": (1, 1, 7, 2), "weight": (1, 1, 30, 1), "dy": (1, 1, 7, 4)},
         ),
+        (
+            "adaptive_max_pool",
+            {"layout": "NDHWC", "output_size": [360, 2, 2]},
+            {"x": (2, 1, 6, 43, 40), "dy": (2, 360, 2, 2, 40)},
+        ),
     ],
     ids=[
         "copies of a weight in another order",
@@ -225,6 +230,7 @@ def test_tensors_between_addresses_are_copied_once(between: int) -> None:
         "means far apart",
         "norms far apart",
         "taps far apart",
+        "more outputs than inputs",
     ],
 )
 def test_the_workspace_holds(
@@ -251,3 +257,17 @@ def test_the_workspace_holds(
     thread.join()
     engine.set_threads(before)
     assert 0 < peaks[0] <= call.cost(samples).workspace_bytes
+
+
+@pytest.mark.parametrize("layout", ["NCW", "NWC"])
+def test_indices_of_many_more_outputs_than_inputs_take_no_more(layout: str) -> None:
+    rng = np.random.default_rng(0)
+    shape, tail = (
+        ([1, 4, 16], (1, 4 + 400_000, 16)) if layout == "NWC" else ([1, 16, 4], (1, 16, 400_004))
+    )
+    config = {"kernel": 1, "padding": 200_000, "layout": layout, "input_shape": shape}
+    tensors = {"indices": rng.integers(-1, 4, tail), "dy": np.ones(tail, np.float32)}
+    specs = {name: engine.TensorSpec(a.shape, str(a.dtype)) for name, a in tensors.items()}
+    call, samples = engine.prepare("max_pool", "backward", config, specs)
+    peak = peak_beside_outputs(lambda: engine.run(call, tensors))
+    assert peak <= get_threads() * call.cost(samples).workspace_bytes
