@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ Index = tuple[Any, ...]
 
 SLAB = 1
 """The part of the scratch that slabs live in, until their taps are copied."""
+
+MANY = 64
+"""Residues above which recipes are not kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,15 @@ class Recipe:
     views: tuple[tuple[Index, tuple[int, ...], int, tuple[int, ...]], ...]
 
 
-@lru_cache(maxsize=4096)
 def recipe(axes: tuple[Axis, ...], tile: Tile, itemsize: int) -> Recipe:
     """The recipe of a tile."""
+    # One with many residues is long: thousands of them would hold gigabytes.
+    found = _recipe if axes[-1].stride <= MANY else _recipe.__wrapped__
+    return found(axes, tile, itemsize)
+
+
+@lru_cache(maxsize=4096)
+def _recipe(axes: tuple[Axis, ...], tile: Tile, itemsize: int) -> Recipe:
     starts = tuple(axis.input_of(0, lo) for axis, (lo, _) in zip(axes, tile, strict=True))
     lengths = [
         (hi - lo - 1) * axis.stride + axis.extent for axis, (lo, hi) in zip(axes, tile, strict=True)
@@ -100,16 +109,16 @@ def _views(
     out = tuple(hi - lo for lo, hi in tile)
     taps = [axis.dilation * step for axis, step in zip(axes, rows, strict=True)]
     moves = [axis.stride * step for axis, step in zip(axes[:-1], rows, strict=False)]
-    strides = (*taps, *moves, itemsize)
     last, phases = axes[-1], shape[-2]
-    if phases == 1:
-        yield (...,), (*kernel, *out), 0, strides
-        return
-    for tap in range(last.kernel):
+    # Taps so far apart stand in the same residue, one number after another: one view has them all.
+    apart = phases // gcd(last.dilation, phases)
+    for tap in range(min(apart, last.kernel)):
         shift, phase = divmod(tap * last.dilation, phases)
-        place = (*(slice(None),) * (2 + len(axes)), slice(tap, tap + 1))
+        place = (*(slice(None),) * (2 + len(axes)), slice(tap, None, apart))
+        count = len(range(tap, last.kernel, apart))
+        strides = (*taps[:-1], apart * last.dilation // phases * itemsize, *moves, itemsize)
         offset = phase * steps[-2] + shift * itemsize
-        yield place, (*kernel[:-1], 1, *out), offset, strides
+        yield place, (*kernel[:-1], count, *out), offset, strides
 
 
 @dataclass(frozen=True, slots=True)

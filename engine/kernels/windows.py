@@ -9,7 +9,7 @@ tap by tap over strided views; long and adaptive ones as runs through `ufunc.red
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, TypeGuard
 
@@ -18,8 +18,13 @@ from numpy.typing import NDArray
 
 from engine.geometry import Axis, Windows
 from engine.kernels.patches import inside
+from engine.threads import check_stop
 
 Array = NDArray[Any]
+
+MANY = 256
+"""Taps above which they are not listed, and after which it is looked whether to stop: millions would
+be gigabytes of slices, and take minutes."""
 
 RUN = 8
 """Members from which windows that share no input are summed as rows of a reshaped array."""
@@ -121,7 +126,7 @@ def window_argmax(
     nan = bool(np.isnan(best).any())
     if short(windows):
         found = np.full(best.shape, -1, np.int64)
-        for target, source in reversed(list(_taps(windows, span, origin))):
+        for target, source in _taps(windows, span, origin, backwards=True):
             to, of = _at(axis, target), _at(axis, source)
             hit = _same(values[of], best[to], nan)
             np.copyto(found[to], positions[of], where=hit)
@@ -166,10 +171,15 @@ def _at(axis: int, part: slice) -> tuple[slice, ...]:
     return (*(slice(None),) * axis, part)
 
 
-def _taps(windows: Axis, span: tuple[int, int], origin: int) -> Iterator[tuple[slice, slice]]:
+def _taps(
+    windows: Axis, span: tuple[int, int], origin: int, *, backwards: bool = False
+) -> Iterator[tuple[slice, slice]]:
     """For every tap that meets an input: the outputs from `lo`, and the inputs from `origin`."""
     lo, hi = span
-    for tap in range(windows.kernel):
+    taps = range(windows.kernel)
+    for tap in reversed(taps) if backwards else taps:
+        if tap % MANY == 0:
+            check_stop()
         start, stop, i = inside(windows, tap, lo, hi)
         if stop > start:
             yield slice(start - lo, stop - lo), slice(i.start - origin, i.stop - origin, i.step)
@@ -201,10 +211,11 @@ def _reduce(
 ) -> Array:
     if short(windows):
         full = slice(0, span[1] - span[0])
-        taps = _ordered(windows, span, origin)
-        if len(taps) > 1 and taps[1][0] == full:
-            result = ufunc(values[_at(axis, taps[0][1])], values[_at(axis, taps[1][1])], out=out)
-            taps = taps[2:]
+        taps: Iterable[tuple[slice, slice]] = _taps(windows, span, origin)
+        first = _ordered(windows, span, origin) if windows.kernel <= MANY else ()
+        if len(first) > 1 and first[1][0] == full:
+            result = ufunc(values[_at(axis, first[0][1])], values[_at(axis, first[1][1])], out=out)
+            taps = first[2:]
         else:
             shape = _resized(values, axis, full.stop)
             result = np.empty_like(values, shape=shape) if out is None else out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engine.errors import Stopped
 from engine.geometry import Adaptive, Axis, Windows
 from engine.kernels.windows import (
     PART,
@@ -14,6 +15,7 @@ from engine.kernels.windows import (
     window_spread,
     window_sum,
 )
+from engine.threads import computing
 
 WINDOWS: list[Windows] = [
     Axis(9, 3, 1, 1, 1, 1, 9),
@@ -22,10 +24,19 @@ WINDOWS: list[Windows] = [
     Axis(40, 30, 1, 1, 5, 9, 25),  # long
     Axis(40, 25, 20, 1, 30, 0, 3),  # long, the first window empty
     Axis(30, 26, 30, 1, 0, 0, 1),
+    Axis(700, 300, 1, 2, 3, 5, 110),  # more taps than are listed
     Adaptive(10, 4),
     Adaptive(3, 7),
     Adaptive(8, 1),
 ]
+
+
+def test_many_taps_stop_when_they_are_told_to() -> None:
+    windows = Axis(2000, 900, 1, 2, 0, 0, 202)
+    asked = iter((False, False, True))
+    with pytest.raises(Stopped):
+        computing(lambda: next(asked), window_sum, np.ones((1, 2000)), 1, windows, (0, 202), 0)
+    assert list(asked) == []
 
 
 def members(windows: Windows, o: int) -> list[int]:
