@@ -447,7 +447,7 @@ ADDRESSES = [
     Hostile("dunder operation", 404, "/v1/__init__/forward"),
     Hostile("traversal", 404, "/v1/../../etc/passwd"),
     Hostile("traversal in the operation", 404, "/v1/..%2f..%2fetc%2fpasswd/forward"),
-    Hostile("traversal in assets", 404, "/assets/..%2f..%2fmain.py", method="GET"),
+    Hostile("traversal in assets", 404, "/assets/..%2findex.html", method="GET"),
     Hostile("traversal in docs", 404, "/docs/..%2fstart.js", method="GET"),
     Hostile("traversal in problems", 404, "/problems/..%2f..%2fversion", method="GET"),
     Hostile("absolute path in assets", 404, "/assets//etc/passwd", method="GET"),

@@ -92,7 +92,7 @@ EDGES = [
         "max_json_bytes", "3000", sized_json(3000), sized_json(3001), 413, "body-too-large",
         media=AS_JSON,
     ),
-    Edge("max_held_bytes", "60000", sized(60_000), sized(60_001), 503, "queue-full"),
+    Edge("max_held_bytes", "60000", sized(60_000), sized(60_001), 413, "body-too-large"),
     Edge("max_tensor_rank", "4", ranked(4), ranked(5), 422, "invalid-value"),
     Edge(
         "max_output_bytes", "4000", padded(1000), padded(1001), 422, "limit-exceeded", CONV
