@@ -85,9 +85,8 @@ class Child:
                 stdout=asyncio.subprocess.DEVNULL,
                 env=_environment(),
             )
-        with contextlib.suppress(
-            ProcessLookupError
-        ):  # it has died already, as its socket will tell
+        # One that has died already is told of by its socket.
+        with contextlib.suppress(ProcessLookupError):
             if self._urgent:
                 come_first(self.pid)
             else:

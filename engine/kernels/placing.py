@@ -54,9 +54,8 @@ def linear(indices: Array, planes: Array, arena: Arena | None = None) -> tuple[A
 
 def _room(indices: Array, planes: Array, arena: Arena | None) -> Array:
     """An array (n, c, *P) in the memory order of the planes."""
-    shape = indices.shape
-    if last(planes):
-        shape = (shape[0], *shape[2:], shape[1])
+    n, c, *positions = indices.shape
+    shape = (n, *positions, c) if last(planes) else indices.shape
     whole = np.empty(shape, np.int64) if arena is None else arena.take(shape, np.dtype(np.int64))
     return np.moveaxis(whole, -1, 1) if last(planes) else whole
 
