@@ -157,11 +157,20 @@ def test_signals_that_were_blocked_by_whoever_started_it_are_heard(tmp_path: Pat
         assert running.process.wait(60) == 0
 
 
+# As a shell with a terminal starts it, even where the tests themselves run under nohup.
+HEARING = """
+import signal, sys
+from app.cli import main
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+sys.exit(main(["serve", *sys.argv[1:]]))
+"""
+
+
 @pytest.mark.parametrize("ignored", [False, True], ids=["of a terminal", "under nohup"])
 def test_the_end_of_a_terminal_is_an_orderly_end_unless_it_is_ignored(
     tmp_path: Path, ignored: bool
 ) -> None:
-    command = ("nohup", *COMMAND) if ignored else COMMAND
+    command = ("nohup", *COMMAND) if ignored else (sys.executable, "-c", HEARING)
     with (
         serving(command, "--workers", "1", log=tmp_path / "log") as running,
         httpx.Client(base_url=running.url) as client,
