@@ -36,11 +36,12 @@ from app.routes.answering import in_pieces, info_of, send_answer, whole
 from app.routes.body import Intake
 from app.routes.departure import unless_gone
 from app.routes.head import Asked, deadline_of, text_of, visitor_of
+from app.routes.keys import Keys
 from app.routes.reading import Reader
 from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import Body, Exchange, Form, Piece, encode_map, full_name, negotiate
-from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
+from engine.errors import UnknownAction, UnknownOperation, fail
 
 _ALONE = nullcontext()
 
@@ -70,7 +71,8 @@ class Compute:
         self._lifecycle = lifecycle
         self._gate = gate
         self._access = Access(settings.api_keys)
-        self._names = operation_names(engine.operations())
+        catalogue = engine.operations()
+        self._names, self._keys = operation_names(catalogue), Keys(catalogue)
         self._reader = Reader(settings, desks)
         self._desks = desks
         self._cost_limits = cost
@@ -169,7 +171,7 @@ class Compute:
         record = asked.record
         started = perf_counter()
         request = await self._reader.plan_request(body, asked)
-        _refuse_extra(request.extra, "config, shapes, dtype")
+        self._keys.refuse_others(record.operation, record.action, request.extra)
         decoded = perf_counter()
         planned = engine.plan(record.operation, request.config, request.shapes, request.dtype)
         check_cost(planned.call.cost(planned.samples), self._cost_limits)
@@ -187,7 +189,7 @@ class Compute:
         started = perf_counter()
         request, form = await self._reader.request(body, asked)
         if form is None:
-            _refuse_extra(request.extra, "config, tensors by name and, for backward, wants")
+            self._keys.refuse_others(record.operation, record.action, request.extra)
             specs: Mapping[str, engine.TensorSpec] = {
                 name: engine.TensorSpec(array.shape, full_name(array.dtype))
                 for name, array in request.tensors.items()
@@ -272,11 +274,3 @@ def quota_limits(settings: Settings) -> QuotaLimits:
         burst=settings.max_caller_burst,
         at_once=settings.max_caller_requests,
     )
-
-
-def _refuse_extra(names: Sequence[str], expected: str) -> None:
-    """Refuse keys of the body that no request has."""
-    if names:
-        raise UnknownField(
-            [Issue((name,), "no such key here", f"only {expected}", name) for name in names]
-        )

@@ -1,0 +1,49 @@
+"""The keys of a body that no request has: which ones there are, and where a misplaced one belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.errors import Issue, UnknownField
+
+
+class Keys:
+    """What the bodies of each operation may have at their top; one for each application."""
+
+    def __init__(self, catalogue: Mapping[str, Mapping[str, Any]]) -> None:
+        self._tensors = {name: entry["tensors"] for name, entry in catalogue.items()}
+        self._fields = {name: _fields(entry["config"]) for name, entry in catalogue.items()}
+
+    def refuse_others(self, operation: str, action: str, others: Sequence[str]) -> None:
+        """Refuse the keys of a body that are none of a request's.
+
+        Raises:
+            UnknownField: there are such keys; each is told what there is in its place.
+        """
+        if not others:
+            return
+        known = f"only {', '.join(self._known(operation, action))}"
+        fields = self._fields[operation]
+        raise UnknownField(
+            [
+                Issue((key,), "this stands in config, not beside it", f"config.{key}", key)
+                if key in fields
+                else Issue((key,), "no such key here", known, key)
+                for key in others
+            ]
+        )
+
+    def _known(self, operation: str, action: str) -> list[str]:
+        if action == "plan":
+            return ["config", "shapes", "dtype"]
+        roles = {name: about.get(action) for name, about in self._tensors[operation].items()}
+        taken = [name for name, role in roles.items() if role in ("required", "optional")]
+        return ["config", *taken, *(["wants"] if action == "backward" else [])]
+
+
+def _fields(schema: Mapping[str, Any]) -> frozenset[str]:
+    """The names of a config's fields; where it is one of several maps, those of all."""
+    return frozenset(
+        key for one in [schema, *schema.get("oneOf", [])] for key in one.get("properties", {})
+    )

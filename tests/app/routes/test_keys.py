@@ -1,0 +1,57 @@
+"""Keys of a body that no request has: the answer tells what there is in their place."""
+
+from __future__ import annotations
+
+import pytest
+
+import engine
+from app.routes.keys import Keys
+from engine.errors import Issue, UnknownField
+
+
+def refused(operation: str, action: str, *others: str) -> tuple[Issue, ...]:
+    with pytest.raises(UnknownField) as caught:
+        Keys(engine.operations()).refuse_others(operation, action, others)
+    return caught.value.issues
+
+
+@pytest.mark.parametrize(
+    ("operation", "action", "expected"),
+    [
+        ("conv", "forward", "only config, x, weight, bias"),
+        ("conv", "backward", "only config, x, weight, bias, dy, wants"),
+        ("max_pool", "backward", "only config, x, indices, dy, wants"),
+        ("max_unpool", "forward", "only config, x, indices"),
+        ("activation", "plan", "only config, shapes, dtype"),
+    ],
+)
+def test_a_key_that_nobody_knows_is_told_those_that_there_are(
+    operation: str, action: str, expected: str
+) -> None:
+    assert refused(operation, action, "input") == (
+        Issue(("input",), "no such key here", expected, "input"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "action", "field"),
+    [
+        ("conv", "forward", "stride"),
+        ("max_pool", "plan", "kernel"),
+        ("activation", "backward", "alpha"),
+    ],
+)
+def test_a_field_of_config_beside_it_is_told_where_it_belongs(
+    operation: str, action: str, field: str
+) -> None:
+    issue = Issue((field,), "this stands in config, not beside it", f"config.{field}", field)
+    assert refused(operation, action, field) == (issue,)
+
+
+def test_every_key_is_named_in_its_place() -> None:
+    locs = [issue.loc for issue in refused("conv", "forward", "kernel", "groups", "")]
+    assert locs == [("kernel",), ("groups",), ("",)]
+
+
+def test_no_other_key_is_no_mistake() -> None:
+    Keys(engine.operations()).refuse_others("conv", "forward", ())
