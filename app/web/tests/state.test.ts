@@ -5,6 +5,7 @@ import { fillPreset, PRESETS } from "../src/data/presets";
 import { isPacked, packFill, readFill, unpackFill, writeFill } from "../src/data/text";
 import { fieldsOf, kindOf, WHOLE } from "../src/form/kinds";
 import { candidates, firstAccepted } from "../src/form/nearest";
+import { redimensioned, switched } from "../src/state/change";
 import { Latest } from "../src/state/latest";
 import { permute, sentShape, toOwn, toSent } from "../src/state/layout";
 import { givenShapes, OPERATIONS, start, withField } from "../src/state/spec";
@@ -109,6 +110,27 @@ describe("links", () => {
     expect([...read.ignored].sort()).toEqual(
       ["v", "view", "op", "dims", "n", "size", "config", "x", "cell", "pick", "step", "board", "image", "way"].sort());
     expect(readHash(`#config={"__proto__":1,"a b":2,"stride":3}`).spec.config).toEqual({ stride: 3 });
+  });
+});
+
+describe("another layer from this one", () => {
+  it("keeps a value for each axis where the number of axes changes", () => {
+    const pool = { ...start("max_pool"), config: { kernel: [2, 3], stride: 2, padding: [[0, 1], [1, 0]], layout: "NHWC" } };
+    expect(redimensioned(pool, 3).config).toEqual({ kernel: [2, 2, 3], stride: 2, padding: [[0, 1], [0, 1], [1, 0]] });
+    expect(redimensioned(pool, 1).config).toEqual({ kernel: [3], stride: 2, padding: [[1, 0]] });
+    const adaptive = { ...start("adaptive_avg_pool"), config: { output_size: [2, null] } };
+    expect(redimensioned(adaptive, 1).config).toEqual({ output_size: [null] });
+    expect(redimensioned(start("max_unpool"), 3).config).toEqual({ output_size: [7, 7, 7] });
+  });
+
+  it("leaves out what would make it impossible", () => {
+    const transposed = { ...start("conv_transpose"), config: { stride: 2, output_size: 10 } };
+    expect(redimensioned(transposed, 1).config).toEqual({ stride: 2 });
+    const wide = { ...start("max_pool"), channels: 3, config: { kernel: 7, stride: 1 } };
+    expect(redimensioned(wide, 3)).toEqual({ ...start("max_pool", 3), channels: 3 });
+    const small = { ...start("max_pool"), size: [2, 2], config: { kernel: 2 } };
+    expect(switched(small, "avg_pool").size).toEqual([7, 7]);
+    expect(switched(small, "adaptive_avg_pool").size).toEqual([2, 2]);
   });
 });
 

@@ -3,10 +3,11 @@
 import { type Child, h } from "../core/dom";
 import { memo, type Read, signal } from "../core/signal";
 import { type App, FIRST_PICK } from "../state/app";
+import { redimensioned, switched } from "../state/change";
 import { EXAMPLES } from "../state/examples";
-import { CAPS, isConvolution, OPERATIONS, type Spec, start } from "../state/spec";
+import { CAPS, isConvolution, OPERATIONS, type Spec } from "../state/spec";
 import { fieldRow } from "./field";
-import { type Field, fieldsOf, type Kind, WHOLE } from "./kinds";
+import { type Field, fieldsOf, type Kind } from "./kinds";
 import { refusalNote } from "./refusal";
 import { segments, select, stepper, toggle } from "./widgets";
 
@@ -71,21 +72,6 @@ function row(label: string, control: Child): HTMLElement {
   return h("div", { class: "field" }, h("div", { class: "field-line" }, h("span", { class: "field-label" }, label), control));
 }
 
-/** Another operation on the same x, as far as it makes sense. */
-function switched(spec: Spec, op: string): Spec {
-  const next = start(op, spec.dims);
-  if (op === "max_unpool" || spec.op === "max_unpool") return next;
-  const size = isConvolution(op) === isConvolution(spec.op) && op !== "conv_transpose" ? spec.size : next.size;
-  return { ...next, size, samples: spec.samples, fills: { ...next.fills, x: spec.fills.x.data ? next.fills.x : spec.fills.x } };
-}
-
-function redimensioned(spec: Spec, dims: number): Spec {
-  const next = start(spec.op, dims);
-  const config = Object.fromEntries(Object.entries(spec.config).filter(([name, value]) =>
-    !Array.isArray(value) && !name.includes("layout") && !(name === "padding" && value === "causal")));
-  return { ...next, config: { ...config, ...(spec.op === "max_unpool" ? next.config : {}) }, channels: spec.channels, outputs: spec.outputs, bias: spec.bias };
-}
-
 export function openExample(app: App, at: number): void {
   const example = EXAMPLES[at];
   app.endSweep();
@@ -126,9 +112,9 @@ function sizes(app: App): Child {
   ];
 }
 
-/** A refusal whose control is not on the panel, such as that of a link. */
+/** A refusal that no control of the panel shows, such as that of a link, or of another operation. */
 function elsewhere(app: App, fields: () => readonly Field[]): Child {
-  const own = new Set(["samples", "channels", "outputs", "size", "kernel", WHOLE]);
+  const own = new Set(["samples", "channels", "outputs", "size", "kernel"]);
   return () => {
     const refusal = app.session.refusal();
     if (!refusal || own.has(refusal.field) || fields().some((one) => one.name === refusal.field)) return null;
