@@ -9,9 +9,11 @@ import { coverage, evenness, plane } from "../src/views/checkerboard/coverage";
 import { hex, takeApart } from "../src/views/request/bytes";
 import { float, list, python } from "../src/views/request/literal";
 import { sizes } from "../src/views/trace/sizing";
+import { agrees, verdict } from "../src/views/trace/agreement";
+import { derivation } from "../src/views/trace/facts";
 import { sentence } from "../src/views/trace/words";
 import { buildLayer } from "../src/math/build";
-import type { Role } from "../src/math/layer";
+import type { Explanation, Role } from "../src/math/layer";
 import type { Served } from "../src/state/served";
 import { sample } from "../src/views/verify/differences";
 import { filterValues, FILTERS, FIRST_IMAGE, readImage, writeImage } from "../src/views/image/settings";
@@ -82,6 +84,52 @@ describe("sentences", () => {
     expect(of("avg_pool", { divisor_override: 2 }, "y", 0)).toBe("The sum of what is under the window, divided by 2.");
     expect(of("max_pool", {}, "y", 0, 1)).toContain("takes no part");
     expect(of("max_pool", { pad_value: "zero" }, "y", 0, 1)).toContain("counts as 0");
+  });
+
+  it("say why a gradient goes nowhere, and what a divisor of one's own does", () => {
+    expect(of("avg_pool", {}, "dy", 0, 3)).toBe("This gradient goes nowhere: its window covers no input.");
+    expect(of("max_pool", {}, "dy", 0, 3)).toBe("This gradient goes nowhere: its window covers no input.");
+    expect(of("max_pool", { pad_value: "zero" }, "dy", 0, 3)).toBe("This gradient goes nowhere: its maximum is in the padding.");
+    expect(of("avg_pool", { divisor_override: -2 }, "y", 0)).toBe("The sum of what is under the window, divided by −2.");
+    expect(of("avg_pool", { divisor_override: -2 }, "dx", 0)).toBe("1 window covers this input. It sends back its gradient divided by −2.");
+  });
+
+  it("tell an output that no stamp covers", () => {
+    const shapes = { x: [1, 1, 2], weight: [1, 1, 1], y: [1, 1, 3] };
+    const given = { x: [1, 2], weight: [3], dy: [1, 1, 1] };
+    const config = { stride: 2 };
+    const layer = buildLayer("conv_transpose", config, { shapes, padding: [[0, 0]] }, given);
+    const words = (index: number) => sentence({ spec: { op: "conv_transpose", config } } as unknown as Served, layer.explain("y", index));
+    expect(words(1)).toBe("No stamp covers this output: it is 0.");
+    expect(words(0)).toContain("The sum of 1 product:");
+  });
+});
+
+it("the output's size comes about by a formula that gives it, also where a last window is left out", () => {
+  const of = (input: number, output: number, config: object, padding: readonly [number, number] = [0, 0]) => derivation({
+    spec: { op: "max_pool", config, dims: 1 }, shapes: { x: [1, 1, input], y: [1, 1, output] }, padding: [padding], layer: { shapes: {} },
+  } as unknown as Served, 0);
+  expect(of(8, 2, { kernel: 3, stride: 4 })).toBe("⌊(8 + 0 + 0 − 3) / 4⌋ + 1 = 2");
+  expect(of(7, 3, { kernel: 2, stride: 3, ceil_mode: true })).toBe("⌈(7 + 0 + 0 − 2) / 3⌉ + 1 = 3");
+  expect(of(8, 2, { kernel: 3, stride: 4, ceil_mode: true })).toBe("⌈(8 + 0 + 0 − 3) / 4⌉ + 1 − 1 = 2");
+  expect(of(8, 5, { kernel: 1, stride: 2, dilation: 2, ceil_mode: true }, [1, 1])).toBe("⌈(8 + 1 + 1 − (2·(1 − 1) + 1)) / 2⌉ + 1 − 1 = 5");
+});
+
+describe("the page's value and the service's", () => {
+  const of = (value: number, scale = Math.abs(value)) => ({ value, scale }) as Explanation;
+
+  it("agree within the rounding of float32, and say how far", () => {
+    expect([agrees(of(1), 1 + 1e-6), agrees(of(1), 1.001), agrees(of(0, 100), 1e-4)]).toEqual([true, false, true]);
+    expect(verdict(of(2), 2)).toBe("They agree.");
+    expect(verdict(of(1), 1 + 2 ** -20)).toMatch(/^They agree, but for 9.5e−7\.$/);
+    expect(verdict(of(1), 1.5)).toBe("They differ by 0.5.");
+  });
+
+  it("agree where float32 ends, and never because one of them is infinite", () => {
+    expect(verdict(of(6e38), Infinity)).toBe("They agree: float32 ends at 3.4e38, and beyond is ∞.");
+    expect([agrees(of(NaN), NaN), agrees(of(-Infinity), -Infinity), verdict(of(Infinity), Infinity)]).toEqual([true, true, "They agree."]);
+    expect([agrees(of(Infinity), 5), agrees(of(5), Infinity), agrees(of(NaN), 0)]).toEqual([false, false, false]);
+    expect(verdict(of(Infinity), 5)).toBe("They differ.");
   });
 });
 

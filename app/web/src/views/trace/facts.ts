@@ -14,6 +14,9 @@ const entry = (value: unknown, axis: number, otherwise: number): number => {
   return typeof one === "number" ? one : otherwise;
 };
 
+/** A last window that would begin beyond the input, which rounding up alone would count. */
+const LEFT_OUT = " − 1";
+
 /** The formula of the output's extent along one axis, with this layer's numbers in it. */
 export function derivation(served: Served, axis: number): string {
   const { config, op } = served.spec;
@@ -33,7 +36,9 @@ export function derivation(served: Served, axis: number): string {
     return `(${input} − 1)·${stride} + ${reach} − ${low} − ${high}${extra} = ${output}`;
   }
   const [open, close] = config.ceil_mode ? ["⌈", "⌉"] : ["⌊", "⌋"];
-  return `${open}(${input} + ${low} + ${high} − ${reach}) / ${stride}${close} + 1 = ${output}`;
+  const steps = Math.ceil((input + low + high - (dilation * (kernel - 1) + 1)) / stride);
+  const less = config.ceil_mode && steps + 1 > output ? LEFT_OUT : "";
+  return `${open}(${input} + ${low} + ${high} − ${reach}) / ${stride}${close} + 1${less} = ${output}`;
 }
 
 const UNKNOWN = "…";
@@ -45,7 +50,7 @@ export function facts(app: App): HTMLElement {
   return h("details", { class: "facts", open: true }, h("summary", null, "This layer"), h("dl", null,
     () => {
       const now = served();
-      return now && [...derivations(now), ...unread(now)].map(([name, value]) => fact(name, value));
+      return now && [...derivations(now), ...leftOut(now), ...unread(now)].map(([name, value]) => fact(name, value));
     },
     fact("Window reaches", () => plan()?.receptive_field.join(" × ") ?? UNKNOWN),
     fact("Work", () => (plan() ? work(plan()!) : UNKNOWN)),
@@ -56,6 +61,11 @@ type Fact = readonly [name: string, value: string];
 
 function derivations(served: Served): Fact[] {
   return [...AXES[served.spec.dims]].map((letter, axis) => [`Output ${letter}`, derivation(served, axis)] as const);
+}
+
+function leftOut(served: Served): Fact[] {
+  const some = derivations(served).some(([, value]) => value.includes(`${LEFT_OUT} =`));
+  return some ? [["− 1", "a window that would begin beyond the input"]] : [];
 }
 
 function unread({ read }: Served): Fact[] {

@@ -2,10 +2,11 @@
 
 import { type Child, h } from "../../core/dom";
 import { memo, type Read, type Signal, signal } from "../../core/signal";
-import { count, full, tiny } from "../../core/format";
+import { count, full } from "../../core/format";
 import type { Explanation, Role } from "../../math/layer";
 import type { App } from "../../state/app";
 import { type Served, valuesOf } from "../../state/served";
+import { agrees, verdict } from "./agreement";
 import { facts } from "./facts";
 import { isMade, SYMBOL } from "./names";
 import { placeOf, symbol } from "./tensor";
@@ -14,8 +15,6 @@ import { sentence } from "./words";
 
 /** Terms shown before the user asks for all, about as many as there is room for. */
 const SHORT = 24;
-/** Of the size of the terms: what float32 and another order of adding may differ by. */
-export const TOLERANCE = 1e-5;
 
 export function inspector(app: App): HTMLElement {
   const all = signal(false);
@@ -57,11 +56,6 @@ function more(rest: Read<number>, all: Signal<boolean>): Child {
     () => (all() ? `Show the first ${SHORT}` : `Show ${count(rest(), "more term")}`));
 }
 
-export function agrees(of: Explanation, served: number): boolean {
-  if (Object.is(of.value, served) || of.value === served) return true;
-  return Math.abs(of.value - served) <= TOLERANCE * Math.max(of.scale, Math.abs(of.value), 1e-30);
-}
-
 const SUM_WORDS = { sum: "Sum of the terms", max: "Largest", norm: "Sum of the terms", given: "" } as const;
 
 /** The sum, what is done to it, and the service's value. */
@@ -77,7 +71,7 @@ function total(served: Served, of: Explanation): Child {
     line("The service’s value", full(value), "served"),
     h("p", { class: good ? "verdict good" : "verdict bad" },
       h("span", { class: "mark", "aria-hidden": "true" }, good ? "✓" : "✗"),
-      good ? "They agree" : "They differ", Object.is(of.value, value) || Number.isNaN(of.value - value) ? "." : `, but for ${tiny(Math.abs(of.value - value))}.`));
+      verdict(of, value)));
 }
 
 function spoken(app: App): string {

@@ -1,6 +1,6 @@
 /** The sentence that says why a cell is what it is. */
 
-import { count } from "../../core/format";
+import { count, full } from "../../core/format";
 import type { Explanation } from "../../math/layer";
 import { type Config, isConvolution } from "../../state/spec";
 import type { Served } from "../../state/served";
@@ -15,6 +15,7 @@ function convolutionWords(of: Explanation, transposed: boolean): string {
   const n = of.terms.length - (bias ? 1 : 0);
   switch (of.role) {
     case "y":
+      if (n === 0 && transposed) return `No stamp covers this output: it is ${bias ? "the bias alone" : "0"}.`;
       return `The sum of ${count(n, "product")}${bias ? " and the bias" : ""}: ${transposed
         ? "each input whose stamp covers this output, times the weight that it is covered by."
         : `each input under the window times its weight.${paddingWords(of)}`}`;
@@ -52,7 +53,7 @@ const covers = (n: number) => `${count(n, "window")} ${n === 1 ? "covers" : "cov
 /** How an average is made, as far as its config says so. */
 function meanWords(of: Explanation, op: string, config: Config): string {
   const divisor = config.divisor_override;
-  const what = typeof divisor === "number" ? `The sum of what is under the window, divided by ${divisor}.` : "The mean of what is under the window.";
+  const what = typeof divisor === "number" ? `The sum of what is under the window, divided by ${full(divisor)}.` : "The mean of what is under the window.";
   return `${what}${poolPadding(of, op, config)}`;
 }
 
@@ -73,14 +74,14 @@ function poolWords(of: Explanation, op: string, config: Config): string {
       if (max) return `${covers(of.terms.length)}; it is the maximum of ${maxima(active)}.`;
       return `${covers(of.terms.length)}. ${of.terms.length === 1 ? "It" : "Each"} sends back ${op.includes("lp")
         ? "dY times ∂y/∂x = sgn(x)·(|x|/y)ᵖ⁻¹"
-        : "its gradient divided by its count"}.`;
+        : `its gradient divided by ${typeof config.divisor_override === "number" ? full(config.divisor_override) : "its count"}`}.`;
     case "x":
       if (of.terms.length === 0) return "No window covers this input.";
       return max
-        ? `Under ${count(of.terms.length, "window")}, and the maximum of ${active}.`
+        ? `Under ${count(of.terms.length, "window")}, and the maximum of ${active === 0 ? "none" : active}.`
         : `Under ${count(of.terms.length, "window")}.`;
     default:
-      if (active === 0) return "This gradient goes nowhere: its maximum is in the padding.";
+      if (of.terms.length === 0) return `This gradient goes nowhere: its ${max && config.pad_value === "zero" ? "maximum is in the padding" : "window covers no input"}.`;
       return max
         ? `This gradient goes back whole to ${active === 1 ? "the maximum" : `each of ${active} equal maxima`} of its window.`
         : `This gradient is spread over ${count(active, "input")} of its window.`;

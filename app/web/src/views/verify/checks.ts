@@ -5,6 +5,7 @@ import { type Made, MADE, type Role } from "../../math/layer";
 import { size } from "../../math/shape";
 import { type Served, valuesOf } from "../../state/served";
 import { isConvolution } from "../../state/spec";
+import { same } from "../trace/agreement";
 import { ask, type Numbers } from "./ask";
 import { differences } from "./differences";
 import { HIDDEN, hidden, SHARED, shared } from "./kinks";
@@ -53,7 +54,7 @@ export function ownArithmetic(served: Served): Check[] {
     let at = 0;
     for (let i = 0; i < own.length; i += 1) {
       if (Number.isFinite(own[i])) reach = Math.max(reach, Math.abs(own[i]));
-      const off = Object.is(own[i], theirs[i]) || own[i] === theirs[i] ? 0 : Math.abs(own[i] - theirs[i]);
+      const off = same(own[i], theirs[i]) ? 0 : Math.abs(own[i] - theirs[i]);
       if (!(off <= error)) [error, at] = [Number.isNaN(off) ? Infinity : off, i];
     }
     const relative = error === 0 ? 0 : error / (reach || 1);

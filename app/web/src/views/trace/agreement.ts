@@ -1,0 +1,28 @@
+/** Whether the page's own value of a cell and the service's are the same number, as far as float32 can tell. */
+
+import { medium, tiny } from "../../core/format";
+import type { Explanation } from "../../math/layer";
+
+/** Of the size of the terms: what float32 and another order of adding may differ by. */
+const TOLERANCE = 1e-5;
+
+/** The page adds up in float64, which has room beyond the range of float32: what leaves that is infinite there. */
+export function same(own: number, served: number): boolean {
+  return Object.is(Math.fround(own), served) || Math.fround(own) === served;
+}
+
+export function agrees({ value, scale }: Explanation, served: number): boolean {
+  if (same(value, served)) return true;
+  // Infinity is within every share of itself.
+  if (!Number.isFinite(value) || !Number.isFinite(served)) return false;
+  return Math.abs(value - served) <= TOLERANCE * Math.max(scale, Math.abs(value), 1e-30);
+}
+
+/** The comparison in a sentence. */
+export function verdict(of: Explanation, served: number): string {
+  const off = Math.abs(of.value - served);
+  const known = off !== 0 && Number.isFinite(off);
+  if (!agrees(of, served)) return known ? `They differ by ${medium(off)}.` : "They differ.";
+  if (Number.isFinite(of.value) && !Number.isFinite(served)) return "They agree: float32 ends at 3.4e38, and beyond is ∞.";
+  return known ? `They agree, but for ${tiny(off)}.` : "They agree.";
+}
