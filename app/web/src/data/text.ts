@@ -15,7 +15,7 @@ const PLAIN = 400;
 type Edits = Fill["edits"];
 
 /** The shortest text that reads back as this float32. */
-function shortest(value: number): string {
+export function shortest(value: number): string {
   if (Object.is(value, -0)) return "-0";
   for (let digits = 1; digits < 9; digits += 1) {
     const near = Number(value.toPrecision(digits));

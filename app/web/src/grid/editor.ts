@@ -1,6 +1,7 @@
 /** A field laid over a cell, to type its new value into. */
 
 import { h } from "../core/dom";
+import { shortest } from "../data/text";
 import { corner } from "./draw";
 import type { GridOptions } from "./view";
 
@@ -13,7 +14,7 @@ export function editor(options: GridOptions, of: { index: number; text: string }
     type: "text",
     inputmode: "decimal",
     "aria-label": `New value of ${options.describe(of.index)}`,
-    value: of.text || String(options.plane().values[of.index]),
+    value: of.text || shortest(options.plane().values[of.index]),
     style: { left: `${x - (side - options.cell()) / 2}px`, top: `${y}px`, width: `${side}px`, height: `${Math.max(24, options.cell())}px` },
   });
   let done = false;
