@@ -84,7 +84,12 @@ _DOCS = _SHELL.format(
 <script src="docs/start.js"></script>""",
 )
 
-_START = b"""SwaggerUIBundle({
+# Without the class its letters are dark whatever the ground is, which follows the system's wish.
+_START = b"""const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", follow);
+follow();
+SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#reference",
   deepLinking: true,

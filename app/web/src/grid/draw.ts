@@ -116,9 +116,9 @@ export function drawPlane(p: Painter, plane: Plane, cell: number, theme: Theme, 
 }
 
 /** Widths of characters, in parts of the font's size, as a wide font has them. */
-const WIDTHS: Readonly<Record<string, number>> = { "−": 0.84, ".": 0.32, "∞": 0.84, "≈": 0.84 };
+const WIDTHS: Readonly<Record<string, number>> = { "−": 0.84, ".": 0.32, ",": 0.32, " ": 0.32, "·": 0.32, "=": 0.84, "∞": 0.84, "≈": 0.84 };
 
-/** How wide a number is, in parts of its font's size. */
+/** How wide a number, or a list of them, is in parts of its font's size. */
 export function breadth(text: string): number {
   let width = 0;
   for (const character of text) width += WIDTHS[character] ?? 0.64;

@@ -1,9 +1,10 @@
 /** The list of terms: what each is made of, line by line. */
 
 import { h } from "../../core/dom";
-import { effect, memo, type Read } from "../../core/signal";
+import { effect, memo, type Read, signal } from "../../core/signal";
 import { medium } from "../../core/format";
 import { level, table } from "../../grid/colour";
+import { breadth } from "../../grid/draw";
 import type { Explanation, Part, Role, Term } from "../../math/layer";
 import { position } from "../../math/shape";
 import type { App } from "../../state/app";
@@ -57,11 +58,16 @@ function nameOf(part: Part): string {
 
 const tensorOf = (part: Part): Role => (part.role === "dz" ? "dy" : part.role === "factor" ? "y" : part.role);
 
+/** Four or five places of each factor, and three numbers, have to stand in one line. */
+function placed(served: Served, places: readonly (string | number)[]): string {
+  return places.join(served.spec.dims === 3 || served.spec.samples > 1 ? "," : ", ");
+}
+
 function letters(served: Served, role: Role): string {
-  const spatial = ["", "w", "h, w", "d, h, w"][served.spec.dims];
-  if (role === "weight" || role === "dweight") return served.spec.op === "conv_transpose" ? `i, o, ${spatial}` : `o, i, ${spatial}`;
+  const spatial = [..."dhw"].slice(3 - served.spec.dims);
+  if (role === "weight" || role === "dweight") return placed(served, [...(served.spec.op === "conv_transpose" ? "io" : "oi"), ...spatial]);
   if (role === "bias" || role === "dbias") return "o";
-  return served.spec.samples > 1 ? `n, c, ${spatial}` : `c, ${spatial}`;
+  return placed(served, [...(served.spec.samples > 1 ? "nc" : "c"), ...spatial]);
 }
 
 function place(served: Served, part: Part): string {
@@ -70,8 +76,7 @@ function place(served: Served, part: Part): string {
   if (role === "bias" || role === "dbias") return String(part.index);
   const at = position(served.layer.shapes[role]!, part.index, served.spec.dims);
   const sample = role !== "weight" && role !== "dweight";
-  // Five places of each factor, and three numbers, have to stand in one line.
-  return (sample && served.spec.samples === 1 ? at.slice(1) : at).join(served.spec.dims === 3 ? "," : ", ");
+  return placed(served, sample && served.spec.samples === 1 ? at.slice(1) : at);
 }
 
 interface Title {
@@ -119,6 +124,17 @@ function line(served: Served, of: Explanation, term: Term, { heads, product, tar
   return found;
 }
 
+/** In pixels: the font of the list, and what it may take beside a window's grids with the room around its columns. */
+const FONT = 12.5;
+const ROOM = 250;
+
+/** Whether lines are too long for the list's usual font: their end, the product, would be out of sight. */
+export function isDense(lines: readonly Line[]): boolean {
+  const widest: number[] = [];
+  for (const { entries } of lines) entries.forEach(({ text }, at) => (widest[at] = Math.max(widest[at] ?? 0, breadth(text))));
+  return FONT * widest.reduce((sum, one) => sum + one, 0) > ROOM;
+}
+
 /** @param most how many terms to list. */
 export function termTable(app: App, most: Read<number>): HTMLElement {
   const body = h("tbody");
@@ -135,9 +151,10 @@ export function termTable(app: App, most: Read<number>): HTMLElement {
     const [of, served] = [app.explanation(), app.session.served()];
     return of && served && of.terms.length > 0 ? JSON.stringify(titlesOf(served, columnsOf(of))) : "";
   });
+  const dense = signal(false);
   const frame = h("div", { class: "terms-frame", tabindex: 0, role: "region", "aria-label": "Terms", hidden: () => titles() === "" },
     h("table", {
-      class: "terms", onPointerleave: () => app.term.set(-1), onPointerover: (event: Event) => app.term.set(rowOf(event)),
+      class: "terms", "data-dense": () => (dense() ? "1" : null), onPointerleave: () => app.term.set(-1), onPointerover: (event: Event) => app.term.set(rowOf(event)),
       onClick: (event: Event) => open(rowOf(event)),
     },
       h("thead", null, () => titles() !== "" && head(JSON.parse(titles()) as Title[])), body));
@@ -153,6 +170,7 @@ export function termTable(app: App, most: Read<number>): HTMLElement {
     const now = of.terms.slice(0, most()).map((term) => ({ entries: line(served, of, term, columns), idle: term.idle === true }));
     rewrite(body, shown, now);
     shown = now;
+    dense.set(isDense(now));
     // Asked for only where it does something: it makes the browser lay out the page at once.
     if (scrolled) frame.scrollTop = 0;
   });
