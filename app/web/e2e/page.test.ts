@@ -168,6 +168,44 @@ describe("links", () => {
   });
 });
 
+it("the browser's way back leads through the views that were open", async () => {
+  const { page, done } = await open(browser);
+  const shown = () => page.locator('[role="tab"][aria-selected="true"]').textContent();
+  await page.waitForFunction(() => location.hash.includes("view=trace"));
+  for (const view of ["Verify", "Request"]) {
+    await page.getByRole("tab", { name: view }).click();
+    await page.waitForFunction((name) => location.hash.includes(`view=${name}`), view.toLowerCase());
+  }
+  await page.goBack();
+  await expect.poll(shown).toBe("Verify");
+  await page.goBack();
+  await expect.poll(shown).toBe("Trace");
+  await settled(page);
+  await page.getByRole("button", { name: "more Stride" }).click();
+  await page.waitForFunction(() => location.hash.includes("stride"));
+  await page.goBack();
+  expect(page.url()).toBe("about:blank");
+  await page.goForward();
+  await settled(page);
+  await expect.poll(shown).toBe("Trace");
+  expect(await page.evaluate(() => window.convoke.value("y").length)).toBe(8);
+  await done();
+});
+
+it("the reference can be read in the system's colours", async () => {
+  for (const colorScheme of ["light", "dark"] as const) {
+    const { page, done } = await open(browser, "", { colorScheme });
+    await page.goto(new URL("docs", inject("url")).href);
+    const title = page.locator(".opblock-tag").first();
+    await title.waitFor();
+    const letters = await title.evaluate((el) => getComputedStyle(el).color.match(/\d+/g)!.slice(0, 3).map(Number));
+    const [least, most] = colorScheme === "dark" ? [180, 255] : [0, 110];
+    for (const part of letters) expect(part).toBeGreaterThanOrEqual(least);
+    for (const part of letters) expect(part).toBeLessThanOrEqual(most);
+    await done();
+  }
+});
+
 it("views that are left leave nothing behind", async () => {
   const { page, done } = await open(browser);
   const devtools = await page.context().newCDPSession(page);
@@ -251,6 +289,37 @@ describe("a service in trouble", () => {
     expect(await page.locator(".trouble").textContent()).toContain("The queue is full.");
     await page.waitForTimeout(1200);
     expect(asked).toBe(1);
+    await done();
+  });
+
+  it("says that it refused, or how long it has been waited for", async () => {
+    const { page, done } = await open(browser, "", { expected: /401/ });
+    const said = page.locator(".connection");
+    await page.route("**/v1/conv/*", (route) => route.fulfill(problem(401)));
+    await page.getByRole("button", { name: "more Stride" }).click();
+    await page.locator('[data-trouble="problem"]').waitFor();
+    expect(await said.textContent()).toBe("refused");
+    await page.unroute("**/v1/conv/*");
+    await page.getByRole("button", { name: "Try now" }).click();
+    await page.locator(".trouble").waitFor({ state: "detached" });
+    await page.route("**/v1/conv/*", async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 2500));
+      await route.continue();
+    });
+    await page.getByRole("button", { name: "less Stride" }).click();
+    await expect.poll(() => said.textContent()).toBe("waiting 1 s");
+    await expect.poll(() => said.textContent()).toMatch(/ ms$/);
+    await done();
+  });
+
+  it("says why where no control stands for what it refuses", async () => {
+    const { page, done } = await open(browser, "", { expected: /422/ });
+    const body = JSON.stringify({ title: "Empty output", status: 422, detail: "x", errors: [{ loc: ["x", "shape", 2], msg: "no window fits", expected: "at least 9" }] });
+    await page.route("**/v1/lp_pool/*", (route) => route.fulfill({ ...problem(422), body }));
+    await page.getByRole("combobox", { name: "Operation" }).selectOption("lp_pool");
+    await page.locator(".panel .refusal").waitFor();
+    expect(await page.locator(".panel .refusal").textContent()).toBe("That is not possible: no window fits (at least 9).");
+    expect(await page.getByRole("combobox", { name: "Operation" }).inputValue()).toBe("conv");
     await done();
   });
 

@@ -1,7 +1,7 @@
 /** The frame around the views: their tabs, the state of the connection, theme, sharing. */
 
 import { type Child, h } from "./core/dom";
-import { effect, onCleanup, signal } from "./core/signal";
+import { effect, onCleanup, type Read, signal } from "./core/signal";
 import { menu } from "./form/widgets";
 import { type App, type View, VIEWS } from "./state/app";
 import { setWish, theme } from "./state/theme";
@@ -55,14 +55,29 @@ function tabs(app: App): HTMLElement {
 /** Green means nothing here: a filled dot is a service that answers, a hollow one is a service that does not. */
 function connection(app: App): HTMLElement {
   const { session } = app;
+  const seconds = waited(app);
   return h("span", { class: "connection", "data-state": () => (session.trouble() ? session.trouble()!.kind : "ok") },
     h("span", { class: "light", "aria-hidden": "true" }),
     () => {
       const served = session.served();
       const trouble = session.trouble();
-      if (trouble) return trouble.kind === "offline" ? "no answer" : "busy";
+      if (trouble) return { offline: "no answer", busy: "busy", problem: "refused" }[trouble.kind];
+      if (seconds() > 0) return `waiting ${seconds()} s`;
       return served ? `${served.transfer.elapsed.toFixed(served.transfer.elapsed < 10 ? 1 : 0)} ms` : "…";
     });
+}
+
+/** Whole seconds for which what is asked for has not come. */
+function waited({ session }: App): Read<number> {
+  const seconds = signal(0);
+  effect(() => {
+    seconds.set(0);
+    if (!session.stale()) return;
+    const since = Date.now();
+    const timer = setInterval(() => seconds.set(Math.floor((Date.now() - since) / 1000)), 500);
+    return () => clearInterval(timer);
+  });
+  return seconds;
 }
 
 /** What is wrong and what to do, while the last good picture stays. */

@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { Client, type ConvokeError, NetworkError, ProblemError } from "../src/client";
 import { edited, fill, realise, realiseIndices } from "../src/data/fill";
 import { MOST_BYTES, packNumbers } from "../src/data/pack";
 import { fillPreset, PRESETS } from "../src/data/presets";
@@ -8,6 +9,7 @@ import { candidates, firstAccepted } from "../src/form/nearest";
 import { redimensioned, switched } from "../src/state/change";
 import { Latest } from "../src/state/latest";
 import { permute, sentShape, toOwn, toSent } from "../src/state/layout";
+import { Session } from "../src/state/session";
 import { givenShapes, OPERATIONS, start, withField } from "../src/state/spec";
 import { type Linked, readHash, writeHash } from "../src/state/url";
 
@@ -180,6 +182,27 @@ describe("forms", () => {
     expect(await firstAccepted(candidates(kind, 6, 1), accepts)).toEqual({ value: 4 });
     expect(await firstAccepted([1], accepts)).toBeNull();
     expect(candidates({ kind: "axes", minimum: 0, nullable: false }, [1, 5], 1)[0]).toEqual([0, 5]);
+  });
+});
+
+describe("a service in trouble is asked again", () => {
+  const session = () => new Session(new Client("http://nowhere/"), start("conv"));
+  const wait = (of: Session, error: ConvokeError) => {
+    of.report(error, () => undefined, of);
+    return of.trouble()!.retryAt! - Date.now();
+  };
+
+  it("when it says, and later each time where it does not say", () => {
+    vi.useFakeTimers();
+    try {
+      expect(wait(session(), new ProblemError(503, {}, 120))).toBe(120_000);
+      expect(wait(session(), new ProblemError(429, {}, 0))).toBe(1000);
+      expect(wait(session(), new ProblemError(503, {}, 1e9))).toBe(600_000);
+      const one = session();
+      expect([1, 2, 3, 4, 5, 6].map(() => wait(one, new NetworkError("gone")))).toEqual([500, 1000, 2000, 4000, 8000, 8000]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 

@@ -30,6 +30,8 @@ export async function open(app: App, hash: string): Promise<void> {
   if (location.hash === hash) apply(app, readHash(hash, unpacked));
 }
 
+const viewOf = (hash: string) => new URLSearchParams(hash.slice(1)).get("view") ?? "trace";
+
 export function followAddress(app: App): void {
   /** The address that the state was last made equal with. */
   let known = location.hash;
@@ -46,8 +48,10 @@ export function followAddress(app: App): void {
     const long = hash.length > LONGEST;
     if (long !== app.unlinked.peek()) app.unlinked.set(long);
     if (long) return;
+    // The browser's way back leads through the views that were open, and not through every number that was changed.
+    const turned = viewOf(hash) !== viewOf(known);
     known = hash;
-    history.replaceState(null, "", hash);
+    history[turned ? "pushState" : "replaceState"](null, "", hash);
   };
   let rounds = 0;
   effect(() => {

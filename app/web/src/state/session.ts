@@ -23,6 +23,8 @@ export interface Trouble {
 }
 
 const REMEMBERED = 64;
+/** What a timer can count, and a user may have patience for. */
+const LONGEST_WAIT_S = 600;
 
 const keyOf = (spec: Spec) => JSON.stringify([spec.op, planRequest(spec)]);
 
@@ -155,7 +157,8 @@ export class Session {
     const offline = error instanceof NetworkError;
     const temporary = offline || (error instanceof ProblemError && error.temporary);
     const asked = error instanceof ProblemError ? error.retryAfter : null;
-    const wait = Math.min(15, asked ?? 2 ** Math.min(this.retries, 4) * 0.5);
+    // As late as the service asks for; where it does not say, later each time.
+    const wait = asked === null ? 2 ** Math.min(this.retries, 4) * 0.5 : Math.min(LONGEST_WAIT_S, Math.max(1, asked));
     this.retries += 1;
     this.trouble.set({
       kind: offline ? "offline" : temporary ? "busy" : "problem",

@@ -1,6 +1,7 @@
 /** Step, play and scrub through the windows, forward or backward. */
 
 import { h } from "../../core/dom";
+import { count } from "../../core/format";
 import { computed, effect } from "../../core/signal";
 import { segments, select } from "../../form/widgets";
 import type { App } from "../../state/app";
@@ -40,7 +41,7 @@ export function transport(app: App): HTMLElement {
         app.step.set(Number((event.target as HTMLInputElement).value));
       },
     }),
-    h("span", { class: "steps" }, () => (app.step() === null ? `${app.steps()} windows` : `${app.step()} / ${app.steps()}`)),
+    h("span", { class: "steps" }, () => (app.step() === null ? count(app.steps(), "window") : `${app.step()} / ${app.steps()}`)),
     select("Speed", () => SPEEDS.map((speed) => ({ value: String(speed), label: `${speed}×` })),
       () => String(app.speed()), (value) => app.speed.set(Number(value))),
     h("button", { type: "button", class: "quiet", disabled: () => app.step() === null, onClick: () => app.endSweep() }, "Show all"));
