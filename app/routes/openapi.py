@@ -104,7 +104,8 @@ def _security(settings: Settings) -> list[Schema]:
 
 def _request(name: str, entry: Mapping[str, Any], action: str) -> Schema:
     content: Schema = {}
-    for media_type, codec in MEDIA_TYPES.items():
+    # Viewers offer the first form, and what is typed into one is JSON.
+    for media_type, codec in sorted(MEDIA_TYPES.items(), key=lambda form: form[0] != _JSON):
         plan = action == "plan"
         body = _plan_request(name) if plan else _compute_request(name, entry, codec, action)
         content[media_type] = {"schema": body}
@@ -151,9 +152,9 @@ def _plan_request(name: str) -> Schema:
 def _answer(entry: Mapping[str, Any], action: str) -> Schema:
     if action == "plan":
         plan = ref("schemas", "Plan")
-        return {media_type: {"schema": plan} for media_type in (_MSGPACK, _JSON)}
+        return {media_type: {"schema": plan} for media_type in (_JSON, _MSGPACK)}
     content: Schema = {}
-    for media_type, form in ((_MSGPACK, "TensorInMsgpack"), (_JSON, "TensorInJson")):
+    for media_type, form in ((_JSON, "TensorInJson"), (_MSGPACK, "TensorInMsgpack")):
         tensor = ref("schemas", form)
         outputs = [each for each, role in _roles(entry, action).items() if role == "output"]
         properties = dict.fromkeys(outputs, tensor) | {"info": ref("schemas", "Info")}

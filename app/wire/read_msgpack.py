@@ -151,6 +151,9 @@ def _explained(error: Exception, limits: DecodeLimits) -> MalformedBody:
     """Say in our words what the unpacker found."""
     if isinstance(error, msgpack.ExtraData):
         extra = f"{len(error.extra)} bytes"
+        if error.unpacked in _OPENS_JSON:
+            msg = "this looks like JSON, and Content-Type says that it is msgpack"
+            return MalformedBody.at((), msg, "msgpack, or Content-Type: application/json")
         return MalformedBody.at((), "bytes follow the end of the value", "nothing", extra)
     if isinstance(error, msgpack.StackError):
         return too_deep(limits)
@@ -160,6 +163,9 @@ def _explained(error: Exception, limits: DecodeLimits) -> MalformedBody:
     reason = next((meaning for part, meaning in _REASONS.items() if part in reason), reason)
     return MalformedBody.at((), f"this is not msgpack as it is read here: {reason}")
 
+
+_OPENS_JSON: Final = tuple(b"{[")
+"""What the first byte of JSON is in msgpack: a small number, with the rest after it."""
 
 _REASONS: Final = {
     "strict_map_key": "it has a map whose keys are not text",

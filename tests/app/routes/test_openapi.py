@@ -61,6 +61,13 @@ def test_bodies_come_in_every_form() -> None:
     assert config == engine.operations()["conv"]["config"]
 
 
+@pytest.mark.parametrize("action", ["forward", "backward", "plan"])
+def test_json_is_the_first_form_since_it_is_what_can_be_typed(action: str) -> None:
+    post = DOCUMENT["paths"][f"/v1/conv/{action}"]["post"]
+    for content in (post["requestBody"]["content"], post["responses"]["200"]["content"]):
+        assert next(iter(content)) == "application/json"
+
+
 def test_a_required_field_makes_its_config_required() -> None:
     path = DOCUMENT["paths"]["/v1/max_pool/backward"]["post"]
     schema = path["requestBody"]["content"]["application/json"]["schema"]

@@ -296,6 +296,13 @@ def test_trailing_bytes_are_counted() -> None:
     assert refusal(unpack, b"\x80" + b"\0" * 7).got == "7 bytes"
 
 
+@pytest.mark.parametrize("body", [b'{"x": [[[1]]]}', b"{}", b"[1, 2]"])
+def test_json_by_the_name_of_msgpack_is_told_so(body: bytes) -> None:
+    error = refusal(unpack, body)
+    assert error.msg == "this looks like JSON, and Content-Type says that it is msgpack"
+    assert error.expected == "msgpack, or Content-Type: application/json"
+
+
 @pytest.mark.parametrize(
     "path", [("config",), ("config", "stride"), ("wants",), ("config", "p", 1)]
 )
