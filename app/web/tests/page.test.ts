@@ -37,6 +37,15 @@ describe("colours", () => {
     expect(scaleOf([NaN, Infinity], false)).toEqual({ map: "sequential", low: 0, high: 0 });
   });
 
+  it("of what is no number are those of no number", () => {
+    for (const map of ["diverging", "sequential", "grey"] as const) {
+      const colours = table("dark", map);
+      const at = level({ map, low: -1, high: 1 }, NaN);
+      expect(colours.css.indexOf(colours.css[at])).toBe(LEVELS - 1);
+      expect(colours.css[at]).toBe("rgb(130 80 168)");
+    }
+  });
+
   it("carry text that can be read, 4.5 to 1 or better", () => {
     const luminance = (rgb: number[]) => {
       const [r, g, b] = rgb.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
@@ -45,7 +54,7 @@ describe("colours", () => {
     for (const theme of ["light", "dark"] as const) {
       for (const name of ["diverging", "sequential", "grey"] as const) {
         const colours = table(theme, name);
-        for (let at = 0; at < LEVELS - 1; at += 1) {
+        for (let at = 0; at < LEVELS; at += 1) {
           const ground = luminance([...colours.bytes.slice(at * 4, at * 4 + 3)]);
           const ink = luminance(colours.ink(at) === "#ffffff" ? [255, 255, 255] : [0, 0, 0]);
           const contrast = (Math.max(ground, ink) + 0.05) / (Math.min(ground, ink) + 0.05);

@@ -60,7 +60,10 @@ const luminance = ([r, g, b]: Triple) =>
   0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
 const EVEN = Math.sqrt(1.05 * 0.05) - 0.05;
 
-/** Levels 0 to 254 are used: an odd number, so that zero is in the middle of a diverging map. */
+/** What is no number has a colour of its own, which no number has. */
+const NOT_A_NUMBER = { level: LEVELS - 1, colour: "#8250a8" };
+
+/** Levels 0 to 254 are numbers: an odd count, so that zero is in the middle of a diverging map. */
 export class Table {
   /** Red, green, blue and opaque; and the same bytes as one number for each level, as pixels are copied. */
   readonly bytes = new Uint8Array(LEVELS * 4).fill(255);
@@ -74,7 +77,7 @@ export class Table {
       const place = (Math.min(level, LEVELS - 2) / (LEVELS - 2)) * (labs.length - 1);
       const at = Math.min(Math.floor(place), labs.length - 2);
       const mix = (axis: 0 | 1 | 2) => labs[at][axis] + (labs[at + 1][axis] - labs[at][axis]) * (place - at);
-      const lab: Triple = [mix(0), mix(1), mix(2)];
+      const lab: Triple = level === NOT_A_NUMBER.level ? toLab(hexToLinear(NOT_A_NUMBER.colour)) : [mix(0), mix(1), mix(2)];
       const rgb = toBytes(lab);
       this.bytes.set(rgb, level * 4);
       this.css.push(`rgb(${rgb.join(" ")})`);
@@ -105,7 +108,7 @@ export interface Scale {
 }
 
 export function level(scale: Scale, value: number): number {
-  if (Number.isNaN(value)) return 0;
+  if (Number.isNaN(value)) return NOT_A_NUMBER.level;
   const span = scale.high - scale.low;
   const part = span > 0 ? (value - scale.low) / span : scale.map === "diverging" ? 0.5 : 0;
   return Math.round(Math.min(1, Math.max(0, part)) * (LEVELS - 2));
