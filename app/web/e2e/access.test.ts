@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { grid, launch, link, open } from "./browser";
+import { go, grid, launch, link, open } from "./browser";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -138,6 +138,24 @@ describe("wishes of the system", () => {
     const terms = (await page.locator(".terms").boundingBox())!;
     expect(terms.y + terms.height).toBeLessThan(768);
     expect(terms.x).toBeGreaterThan((await page.locator(grid("dy")).boundingBox())!.x);
+    await done();
+  });
+
+  it("a window of a laptop has the terms whole, products included, whatever their places and digits", async () => {
+    const { page, done } = await open(browser, "", { viewport: { width: 1024, height: 768 } });
+    const numbers = { x: "random.3", weight: "random.4", dy: "random.5" };
+    const layers = [
+      { op: "conv", n: 2, config: { padding: 1, activation: "tanh" }, ...numbers, cell: "dx.0.0.0.1.2" },
+      { op: "conv", n: 2, c: 12, o: 12, size: "40.40", config: { padding: 1 }, ...numbers, cell: "dweight.0.10.0.1.2" },
+      { op: "conv", dims: 3, n: 2, c: 12, o: 12, config: { padding: 1, activation: "tanh" }, ...numbers, cell: "dx.0.0.1.1.2" },
+      { op: "conv", n: 2, x: "ones.1~0:1e-20,1:1e-21,2:1.234e-22", weight: "ones.1~0:1.23e-12", cell: "y.0.0.0.0.0" },
+    ];
+    for (const layer of layers) {
+      await go(page, link(layer));
+      await page.locator(`.cell-name[data-role="${layer.cell.split(".")[0]}"]`).waitFor();
+      const { wide, room } = await page.locator(".terms-frame").evaluate((el) => ({ wide: el.scrollWidth, room: el.clientWidth }));
+      expect(wide, JSON.stringify(layer)).toBeLessThanOrEqual(room);
+    }
     await done();
   });
 

@@ -1,8 +1,8 @@
-/** The page as a page: its files, its links, other roots, and a service that is slow, busy or gone. */
+/** The page as a page: its files, its links, other roots, and the way back. */
 
 import { createServer, request as forward, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { fill } from "../src/data/fill";
 import { MOST_BYTES, packNumbers } from "../src/data/pack";
@@ -229,113 +229,4 @@ it("views that are left leave nothing behind", async () => {
   for (let i = 0; i < 3; i += 1) await round();
   expect(await nodes() - before).toBeLessThan(200);
   await done();
-});
-
-describe("a service in trouble", () => {
-  const problem = (status: number, more: Record<string, string> = {}) => ({
-    status, headers: { "content-type": "application/problem+json", ...more },
-    body: JSON.stringify({ title: "Busy", status, detail: "the queue is full", errors: [] }),
-  });
-
-  it("keeps the last picture, says what is wrong, and recovers by itself", async () => {
-    for (const trouble of ["offline", "busy"] as const) {
-      const { page, done } = await open(browser, link({ op: "conv", c: 1, o: 1 }), { expected: /503|Failed to load|ERR_/ });
-      const first = await page.evaluate(() => window.convoke.value("dx"));
-      await page.route("**/v1/conv/*", (route) => (trouble === "offline" ? route.abort() : route.fulfill(problem(503, { "retry-after": "1" }))));
-      await page.getByRole("button", { name: "more Stride" }).click();
-      await page.locator(`[data-trouble="${trouble}"]`).waitFor();
-      expect(await page.evaluate(() => window.convoke.value("dx"))).toEqual(first);
-      expect(await page.locator(grid("dx")).isVisible()).toBe(true);
-      await page.unroute("**/v1/conv/*");
-      await page.locator(".trouble").waitFor({ state: "detached", timeout: 60_000 });
-      await page.waitForFunction(() => window.convoke.value("y").length === 4);
-      await done();
-    }
-  });
-
-  it("is asked again by whichever view is on show, and by Trace for one that is left", async () => {
-    const views = {
-      verify: (page: Page) => page.getByRole("button", { name: "Check again" }).click(),
-      checkerboard: (page: Page) => page.getByRole("button", { name: "more Kernel" }).click(),
-      request: (page: Page) => page.getByRole("radio", { name: "Forward" }).click(),
-      image: (page: Page) => page.getByRole("radiogroup", { name: "Stride" }).getByRole("radio", { name: "2" }).click(),
-    };
-    for (const [view, act] of Object.entries(views)) {
-      for (const leave of [false, true]) {
-        const { page, done } = await open(browser, link({ view }), { expected: /Failed to load|ERR_/ });
-        await page.waitForLoadState("networkidle");
-        await page.route("**/v1/**", (route) => route.abort());
-        await act(page);
-        await page.locator('[data-trouble="offline"]').waitFor();
-        if (leave) await page.getByRole("tab", { name: "Trace" }).click();
-        await page.unroute("**/v1/**");
-        await page.locator(".trouble").waitFor({ state: "detached", timeout: 60_000 });
-        if (view === "image" && !leave) await page.getByText("4 × 16 × 16").waitFor();
-        if (view === "verify" && !leave) await page.locator('[data-state="done"]').waitFor();
-        await done();
-      }
-    }
-  });
-
-  it("shows a problem that time does not heal, and does not ask again by itself", async () => {
-    const { page, done } = await open(browser, "", { expected: /500/ });
-    let asked = 0;
-    await page.route("**/v1/conv/*", (route) => {
-      asked += 1;
-      return route.fulfill(problem(500));
-    });
-    await page.getByRole("button", { name: "more Stride" }).click();
-    await page.locator('[data-trouble="problem"]').waitFor();
-    expect(await page.locator(".trouble").textContent()).toContain("The queue is full.");
-    await page.waitForTimeout(1200);
-    expect(asked).toBe(1);
-    await done();
-  });
-
-  it("says that it refused, or how long it has been waited for", async () => {
-    const { page, done } = await open(browser, "", { expected: /401/ });
-    const said = page.locator(".connection");
-    await page.route("**/v1/conv/*", (route) => route.fulfill(problem(401)));
-    await page.getByRole("button", { name: "more Stride" }).click();
-    await page.locator('[data-trouble="problem"]').waitFor();
-    expect(await said.textContent()).toBe("refused");
-    await page.unroute("**/v1/conv/*");
-    await page.getByRole("button", { name: "Try now" }).click();
-    await page.locator(".trouble").waitFor({ state: "detached" });
-    await page.route("**/v1/conv/*", async (route) => {
-      await new Promise((resolve) => setTimeout(resolve, 2500));
-      await route.continue();
-    });
-    await page.getByRole("button", { name: "less Stride" }).click();
-    await expect.poll(() => said.textContent()).toBe("waiting 1 s");
-    await expect.poll(() => said.textContent()).toMatch(/ ms$/);
-    await done();
-  });
-
-  it("says why where no control stands for what it refuses", async () => {
-    const { page, done } = await open(browser, "", { expected: /422/ });
-    const body = JSON.stringify({ title: "Empty output", status: 422, detail: "x", errors: [{ loc: ["x", "shape", 2], msg: "no window fits", expected: "at least 9" }] });
-    await page.route("**/v1/lp_pool/*", (route) => route.fulfill({ ...problem(422), body }));
-    await page.getByRole("combobox", { name: "Operation" }).selectOption("lp_pool");
-    await page.locator(".panel .refusal").waitFor();
-    expect(await page.locator(".panel .refusal").textContent()).toBe("That is not possible: no window fits (at least 9).");
-    expect(await page.getByRole("combobox", { name: "Operation" }).inputValue()).toBe("conv");
-    await done();
-  });
-
-  it("opens before the service does", async () => {
-    let up = false;
-    const { page, done } = await open(browser, "", {
-      expected: /Failed to load|ERR_/,
-      before: async (fresh) => {
-        await fresh.route("**/v1/**", (route) => (up ? route.continue() : route.abort()));
-        setTimeout(() => {
-          up = true;
-        }, 700);
-      },
-    });
-    await settled(page);
-    await page.locator('[data-field="stride"]').waitFor();
-    await done();
-  });
 });
