@@ -6,19 +6,17 @@ threads. BLAS's own threads would: they split a product by how many they are.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from functools import cache
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import blas
 from engine.crew import Crew
 from engine.errors import Stopped
 
@@ -220,23 +218,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)
 
 
-@cache
-def _blas() -> tuple[Callable[[int], None], Callable[[], int]] | None:
-    """The thread setter and getter of the BLAS inside NumPy's wheel, where they can be found."""
-    folder = Path(np.__file__).parent
-    libraries = [*folder.parent.glob("numpy.libs/*openblas*"), *folder.glob(".dylibs/*openblas*")]
-    for path in libraries:
-        library = ctypes.CDLL(str(path))
-        for prefix, suffix in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
-            try:
-                setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}")
-                getter = getattr(library, f"{prefix}openblas_get_num_threads{suffix}")
-            except AttributeError:
-                continue
-            return setter, getter
-    return None
-
-
 _depth = 0
 _outside = 1
 
@@ -250,21 +231,20 @@ def computing(stop: Callable[[], bool] | None, work: Callable[..., object], *arg
     """
     global _depth, _outside
     before, _local.stop = _local.stop, stop
-    blas = _blas()
-    if blas is not None:
-        setter, getter = blas
+    found = blas.find()
+    if found is not None:
         with _lock:
             if _depth == 0:
-                _outside = getter()
+                _outside = found.get_threads()
                 if _outside != 1:
-                    setter(1)
+                    found.set_threads(1)
             _depth += 1
     try:
         work(*args)
     finally:
         _local.stop = before
-        if blas is not None:
+        if found is not None:
             with _lock:
                 _depth -= 1
                 if _depth == 0 and _outside != 1:
-                    setter(_outside)
+                    found.set_threads(_outside)

@@ -1,10 +1,11 @@
 """Products of weights with columns, cut so that BLAS multiplies them where they lie.
 
 OpenBLAS copies the operands of a large product into panels of its own, which pays for itself only where
-both are long. Up to `UNPACKED` multiplications it reads them in place, at a higher rate if the
-columns stay in the second-level cache. So a product is cut into tiles of `COLUMNS` columns by as many rows
-as stay below that, all of them views that one call of `matmul` goes through. How it is cut depends on
-its own three sizes alone, and so do the bits of its results.
+both are long. Its kernels for 512-bit vectors read them in place up to `UNPACKED` multiplications, at a
+higher rate if the columns stay in the second-level cache. So there a product is cut into tiles of `COLUMNS`
+columns by as many rows as stay below that, all of them views that one call of `matmul` goes through. Its
+other kernels copy operands whatever their size, so that products are left whole. How one is cut depends on
+its own three sizes and on these kernels alone, and so do the bits of its results.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import blas
 from engine.geometry import COLUMNS, even
 
 Array = NDArray[Any]
 
-UNPACKED = 1_000_000
+UNPACKED = 1_000_000 if blas.multiplies_in_place() else 0
 """Multiplications up to which BLAS does not copy operands."""
 
 IN_PLACE = 1 << 18
@@ -141,7 +143,12 @@ def tall(count: int, work: int) -> int:
 
 @lru_cache(maxsize=4096)
 def shares(outputs: int, depth: int) -> int:
-    """Columns of a right operand that stay in the first-level cache and divide all; 0 if none do."""
+    """Columns of a right operand that stay in the first-level cache and divide all; 0 if none do.
+
+    Nor do any where each product would copy its left operand once more.
+    """
+    if not UNPACKED:
+        return 0
     return _dividing(outputs, LINE, FIRST_LEVEL // depth)
 
 

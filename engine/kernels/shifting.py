@@ -12,10 +12,13 @@ from typing import Any
 
 from engine.geometry import Axis, Tile, block_tile, tiles
 from engine.kernels.correlation import Correlation
-from engine.kernels.products import UNPACKED
 from engine.kernels.requests import SHARES
 from engine.kernels.slabs import Taps, in_row, row
 from engine.threads import PART_BYTES
+
+SUMMED = 1_000_000
+"""Multiplications of one product: as many as BLAS makes in place, where it does, and no longer sums than
+keep their digits."""
 
 LEAST_ROWS = 8
 """Rows of a tile for each row beyond it, which the next tile gathers again."""
@@ -82,7 +85,7 @@ def depth(c: Correlation) -> int:
 
 def most(c: Correlation) -> int:
     """Positions that one product adds up, at most."""
-    return UNPACKED // (depth(c) * c.outputs)
+    return SUMMED // (depth(c) * c.outputs)
 
 
 @lru_cache(maxsize=1024)

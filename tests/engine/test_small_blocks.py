@@ -22,6 +22,7 @@ from engine.kernels import (
     flat,
     folding,
     pooling,
+    products,
     shifting,
     shifts,
     stuffed,
@@ -49,6 +50,8 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
         patch.setattr(windows, "LONG", 2)
         # Flat planes would take most of these layers from the kernels that are cut here.
         patch.setattr(flat, "MOST_COLUMNS", 0)
+        # Products whole, as where BLAS copies all operands, and cut, as where it does not.
+        patch.setattr(products, "UNPACKED", 0 if part == 128 else 1 << 10)
         engine.set_threads(3)
         _forget()
         yield
@@ -70,6 +73,10 @@ def _forget() -> None:
         flat.suits,
         folding.plan,
         folding._views,
+        products.pieces,
+        products.shares,
+        products.tall,
+        products.widest,
         shifting.plan,
         shifting.cuts,
         shifts._views,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from engine import threads
+from engine import blas, threads
 from engine.errors import Stopped
 from tests.starving import granting
 
@@ -123,23 +123,23 @@ def test_large_arrays_begin_on_a_cache_line() -> None:
 
 
 def test_blas_is_held_to_one_thread_and_put_back() -> None:
-    blas = threads._blas()
-    if blas is None:
+    found = blas.find()
+    if found is None:
         pytest.skip("this NumPy's BLAS has no thread setting that we know")
-    setter, getter = blas
+    setter, getter = found.set_threads, found.get_threads
     before = getter()
-    found: list[int] = []
+    seen: list[int] = []
 
     def look(deeper: int) -> None:
-        found.append(getter())
+        seen.append(getter())
         if deeper:
             threads.computing(None, look, deeper - 1)
-            found.append(getter())
+            seen.append(getter())
 
     setter(2)
     try:
         threads.computing(None, look, 1)
-        assert found == [1, 1, 1]
+        assert seen == [1, 1, 1]
         assert getter() == 2
     finally:
         setter(before)

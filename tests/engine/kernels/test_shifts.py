@@ -42,7 +42,7 @@ def _seams(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     if request.param == "cut":
         monkeypatch.setattr(shifts, "PART_BYTES", 1 << 15)
         monkeypatch.setattr(shifting, "PART_BYTES", 1 << 15)
-        monkeypatch.setattr(shifting, "UNPACKED", 1 << 11)
+        monkeypatch.setattr(shifting, "SUMMED", 1 << 11)
         monkeypatch.setattr(shifting, "LEAST_ROWS", 1)
     _forget()
     yield

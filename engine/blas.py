@@ -1,0 +1,55 @@
+"""The BLAS inside NumPy: its threads, and the kernels that it chose for this processor."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+IN_PLACE = frozenset({"SkylakeX", "Cooperlake", "SapphireRapids"})
+"""Kernels of OpenBLAS for float32 that multiply small operands where they lie, as those for 512-bit
+vectors do. All others copy them to panels first, whatever their size."""
+
+
+@dataclass(frozen=True)
+class Blas:
+    """OpenBLAS as NumPy's wheels bring it.
+
+    Attributes:
+        set_threads: how many threads its products use from now on.
+        get_threads: how many they use.
+        kernels: the processor that its kernels are written for; empty where it does not tell.
+    """
+
+    set_threads: Callable[[int], None]
+    get_threads: Callable[[], int]
+    kernels: str
+
+
+@cache
+def find() -> Blas | None:
+    """The BLAS of this process; None where NumPy was built with another."""
+    folder = Path(np.__file__).parent
+    libraries = [*folder.parent.glob("numpy.libs/*openblas*"), *folder.glob(".dylibs/*openblas*")]
+    for path in libraries:
+        library = ctypes.CDLL(str(path))
+        for prefix, suffix in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
+            try:
+                setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}")
+                getter = getattr(library, f"{prefix}openblas_get_num_threads{suffix}")
+                name = getattr(library, f"{prefix}openblas_get_corename{suffix}")
+            except AttributeError:
+                continue
+            name.restype = ctypes.c_char_p
+            return Blas(setter, getter, (name() or b"").decode("ascii", "replace"))
+    return None
+
+
+def multiplies_in_place() -> bool:
+    """Whether products of few multiplications read their operands where they lie."""
+    found = find()
+    return found is not None and found.kernels in IN_PLACE
