@@ -192,6 +192,14 @@ it("the browser's way back leads through the views that were open", async () => 
   await done();
 });
 
+it("a link to no view is no step on the browser's way back", async () => {
+  const { page, done } = await open(browser, link({ view: "nothing" }));
+  await page.waitForFunction(() => location.hash.includes("view=trace"));
+  await page.goBack();
+  expect(page.url()).toBe("about:blank");
+  await done();
+});
+
 it("the reference can be read in the system's colours", async () => {
   for (const colorScheme of ["light", "dark"] as const) {
     const { page, done } = await open(browser, "", { colorScheme });

@@ -1,7 +1,7 @@
 /** Keeps the address bar and the state equal, both ways. */
 
 import { batch, effect } from "../core/signal";
-import type { App } from "./app";
+import { type App, type View, VIEWS } from "./app";
 import { type Linked, linkedOf, LONGEST, packHash, readHash, unpack } from "./url";
 
 /** Browsers refuse more than a few hundred changes of the address in half a minute. */
@@ -30,7 +30,11 @@ export async function open(app: App, hash: string): Promise<void> {
   if (location.hash === hash) apply(app, readHash(hash, unpacked));
 }
 
-const viewOf = (hash: string) => new URLSearchParams(hash.slice(1)).get("view") ?? "trace";
+/** The view that a link opens, whatever it says. */
+function viewOf(hash: string): View {
+  const named = new URLSearchParams(hash.slice(1)).get("view");
+  return VIEWS.find((view) => view === named) ?? "trace";
+}
 
 export function followAddress(app: App): void {
   /** The address that the state was last made equal with. */
