@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from app.files import files_besides
+from app.files import files_besides, least_files
 from app.settings import Settings
 
 PROGRAM = """
@@ -25,6 +25,7 @@ print(json.dumps([resource.getrlimit(resource.RLIMIT_NOFILE), got.max_connection
 """
 
 BESIDES = files_besides(Settings(workers=2))
+LEAST = least_files(Settings(workers=2))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ BESIDES = files_besides(Settings(workers=2))
         ((1000 + BESIDES, 4096), 1000, ((1000 + BESIDES, 4096), 1000)),
         ((4000, 4096), 1000, ((4000, 4096), 1000)),
         ((512, 1024), 1000, ((1024, 1024), 1024 - BESIDES)),
-        ((50, 50), 1000, ((50, 50), 1)),
+        ((LEAST, LEAST), 1000, ((LEAST, LEAST), 1)),
     ],
     ids=["raised", "just enough", "more than enough", "not to be had", "next to none"],
 )

@@ -13,6 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.files import least_files
+from app.settings import Settings
 from benchmarks.stress.service import until
 from benchmarks.stress.traffic import packed
 from tests.app.talking import (
@@ -123,14 +125,18 @@ def test_who_is_not_done_at_the_end_is_told_and_no_failure_is_logged(tmp_path: P
 LIMITED = """
 import resource, sys
 from app.cli import main
-resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
-sys.exit(main(["serve", "--port", "0", "--log-level", "error"]))
+files, workers = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(files), int(files)))
+sys.exit(main(["serve", "--port", "0", "--workers", workers]))
 """
 
 
-def test_too_few_files_are_told_in_a_line() -> None:
+@pytest.mark.parametrize(
+    ("files", "workers"), [(10, 0), (23, 0), (16, 2), (24, 2), (32, 2), (40, 2), (94, 2), (40, 1)]
+)
+def test_too_few_files_are_told_in_a_line(files: int, workers: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED],
+        [sys.executable, "-c", LIMITED, str(files), str(workers)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -139,7 +145,11 @@ def test_too_few_files_are_told_in_a_line() -> None:
     )
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr == "convoke: cannot start: [Errno 24] Too many open files\n"
+    least = least_files(Settings(workers=workers))
+    assert done.stderr == (
+        f"convoke: cannot start: {files} files may be open, and with {workers} workers"
+        f" {least} are needed at least (see ulimit -n)\n"
+    )
 
 
 DEAF = """
