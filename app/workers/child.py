@@ -86,11 +86,9 @@ class Child:
                 env=_environment(),
             )
         # One that has died already is told of by its socket.
-        with contextlib.suppress(ProcessLookupError):
-            if self._urgent:
+        if self._urgent:
+            with contextlib.suppress(ProcessLookupError):
                 come_first(self.pid)
-            else:
-                come_last(self.pid)
         ready = self._waiting = loop.create_future()
         loop.add_reader(self._control, self._read)
         give_up = loop.time() + START_TIMEOUT_S
@@ -101,6 +99,10 @@ class Child:
                 raise WorkerDied("stuck", "not ready in time")
             await asyncio.wait([ready], timeout=min(WATCH_S, START_TIMEOUT_S))
         await ready
+        if not self._urgent:
+            # Not sooner: somebody waited for it until now, and beside other programs longer.
+            with contextlib.suppress(ProcessLookupError):
+                come_last(self.pid)
         self._ready = True
 
     def ask(self, message: Message) -> asyncio.Future[Message]:

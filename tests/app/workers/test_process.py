@@ -19,6 +19,7 @@ from app.workers import arena, child, process
 from app.workers.cpus import available_cpus
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import KILLED, SUSPENDED, Task, WorkerDied
+from app.workers.turns import NICE
 from tests.app.dispatching import encode, expected, job, scenario
 
 
@@ -209,17 +210,43 @@ async def test_a_program_that_ends_at_once_is_a_death() -> None:
 
 @scenario
 @pytest.mark.parametrize(("urgent", "whose_turn"), [(False, "come_last"), (True, "come_first")])
-async def test_one_that_is_killed_at_once_is_a_death_too(
+async def test_one_that_is_killed_before_its_turn_is_settled_is_a_death_too(
     urgent: bool, whose_turn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def late(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
         raise ProcessLookupError
 
+    async def live() -> None:
+        await worker.start()
+        told = asyncio.get_running_loop().create_future()
+        worker.guard(told)
+        await told
+
     monkeypatch.setattr(child, whose_turn, late)
     worker = ProcessWorker(ProcessOptions(urgent=urgent))
     with pytest.raises(WorkerDied, match=KILLED):
-        await worker.start()
+        await live()
+    await worker.close()
+
+
+BEGINNING = """
+import os, pathlib, sys, time
+time.sleep(0.3)
+pathlib.Path(sys.argv[1]).write_text(str(os.nice(0)))
+from app.workers.process_main import main
+main(sys.argv[2:])
+"""
+
+
+@scenario
+async def test_it_yields_to_nobody_before_it_is_ready(tmp_path: Path) -> None:
+    found = tmp_path / "niceness"
+    worker = ProcessWorker(ProcessOptions(command=(sys.executable, "-c", BEGINNING, str(found))))
+    await worker.start()
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    assert found.read_text() == str(ours)
+    assert os.getpriority(os.PRIO_PROCESS, worker.pid) == ours + NICE
     await worker.close()
 
 
