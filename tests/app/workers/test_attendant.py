@@ -9,9 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from app.workers.attendant import SACRIFICE
 from app.workers.channel import Message, messages, pack
 
 PROGRAM = """
@@ -92,3 +94,13 @@ def test_it_ends_in_order_when_the_server_was_gone_before_it_was_ready() -> None
     with attending() as it:
         it.control.close()
         assert it.process.wait(timeout=30) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/oom_score_adj").exists(), reason="no such score")
+def test_the_kernel_kills_it_before_the_server_when_memory_is_short() -> None:
+    def adjusted(pid: int | str) -> int:
+        return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+    with attending() as it:
+        it.reply()
+        assert adjusted(it.process.pid) == min(adjusted("self") + SACRIFICE, 1000)
