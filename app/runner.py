@@ -34,6 +34,7 @@ from app.workers.task import (
     Task,
     Worker,
     WorkerDied,
+    lost,
 )
 from app.workqueue import WorkQueue
 
@@ -50,6 +51,7 @@ class Run:
     Attributes:
         members: the jobs that share it.
         started: when, on `time.monotonic`. give_up: when its worker is killed, and for what reason.
+        looked: when its worker was last looked after.
         large: whether it holds its worker for long.
         helpers: workers that had nothing to do when it began.
     """
@@ -58,6 +60,7 @@ class Run:
     worker: Worker
     started: float
     give_up: float
+    looked: float
     large: bool = False
     helpers: int = 0
     reason: str = "stuck"
@@ -84,6 +87,8 @@ class Run:
         """Kill a worker that cannot or should not go on; look again later."""
         self.unwatch()
         now = time.monotonic()
+        self.give_up += lost(now - self.looked)
+        self.looked = now
         if now >= self.give_up:
             self.worker.kill(self.reason)
             return
@@ -161,7 +166,7 @@ class Runner:
         now = time.monotonic()
         large = not express and self._queue.is_large(members)
         helpers = 0 if express else self._queue.helpers(members)
-        run = Run(members, worker, now, now + self._max_compute_s, large, helpers)
+        run = Run(members, worker, now, now + self._max_compute_s, now, large, helpers)
         if large:
             self._queue.hold()
         for member in members:

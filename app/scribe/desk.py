@@ -40,6 +40,7 @@ from app.workers.task import (
     SUSPENDED,
     WATCH_S,
     WorkerDied,
+    lost,
 )
 
 IDLE_S = 30.0
@@ -211,14 +212,18 @@ class Desk:
 
     async def _watch(self, order: Order, scribe: Scribe, reply: asyncio.Future[Message]) -> None:
         """Wait for a reply, and end a scribe that cannot or should not go on."""
-        stuck = time.monotonic() + self._limits.work_s
+        looked = time.monotonic()
+        stuck = looked + self._limits.work_s
         while not reply.done():
             if order.future.done():
                 await asyncio.wait([reply], timeout=STOP_GRACE_S)
                 if not reply.done():
                     scribe.kill("cancelled")
                 return
-            if time.monotonic() > stuck:
+            now = time.monotonic()
+            stuck += lost(now - looked)
+            looked = now
+            if now > stuck:
                 scribe.kill("stuck")
                 return
             if scribe.suspended():

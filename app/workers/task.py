@@ -102,6 +102,19 @@ WATCH_S = 0.25
 """How often it is checked whether a worker that is waited for can still go on."""
 
 
+NOT_RUNNING_S = 1.0
+"""A look that comes so much later than it should says that this process did not run: it was suspended."""
+
+
+def lost(since: float) -> float:
+    """Of the seconds since somebody last looked after a worker, those in which this process was suspended.
+
+    They are no fault of the worker's, which was suspended as well if the whole service was.
+    """
+    late = since - WATCH_S
+    return late if late > NOT_RUNNING_S else 0.0
+
+
 class WorkerDied(Exception):
     """The worker ended.
 

@@ -207,6 +207,19 @@ async def test_a_call_beyond_the_compute_limit_is_ended() -> None:
 
 
 @scenario
+async def test_time_in_which_the_server_was_suspended_makes_nobody_stuck(gate: Gate) -> None:
+    async with dispatching(max_compute_s=2.0) as rig:
+        given = job(faulty.AT_GATE)
+        task = rig.submit(given)
+        await gate.reached()
+        time.sleep(4.0)  # as under SIGSTOP, nothing of this process goes on
+        await asyncio.sleep(0.5)
+        gate.open()
+        assert (await task).body == expected(given)
+    assert rig.observer.restarts == []
+
+
+@scenario
 async def test_many_deaths_leave_no_descriptor_mapping_or_zombie(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

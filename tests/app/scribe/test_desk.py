@@ -224,6 +224,17 @@ async def test_one_that_is_stuck_is_ended() -> None:
 
 
 @scenario
+async def test_time_in_which_the_server_was_suspended_makes_none_stuck(gate: Gate) -> None:
+    async with at_desk(limits=replace(LIMITS, work_s=2.0)) as rig:
+        held = await rig.hold(gate)
+        time.sleep(4.0)  # as under SIGSTOP, nothing of this process goes on
+        await asyncio.sleep(0.5)
+        gate.open()
+        assert (await held).extra == ("at gate",)
+    assert rig.deaths == []
+
+
+@scenario
 async def test_a_deadline_is_answered_when_it_passes_and_the_work_ended() -> None:
     async with at_desk() as rig:
         await rig.read()
