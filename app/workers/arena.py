@@ -63,6 +63,14 @@ def open_file(label: str) -> int:
         return os.dup(file.fileno())
 
 
+def _grow(fd: int, size: int) -> None:
+    """Give a file so many bytes, more than it has; raises OSError where there is no room for them."""
+    os.ftruncate(fd, size)
+    if not hasattr(os, "memfd_create") and hasattr(os, "posix_fallocate"):
+        # Else they are only promised, and writing to one that a full disk has not ends us (SIGBUS).
+        os.posix_fallocate(fd, 0, size)
+
+
 class Mapping:
     """One side's view of an arena.
 
@@ -167,9 +175,10 @@ class Arena(Mapping):
             # In powers of two, so that a row of growing batches maps the file a few times only.
             larger = min(1 << max(size - 1, PAGE - 1).bit_length(), self.capacity)
             try:
-                os.ftruncate(self.fd, larger)
+                _grow(self.fd, larger)
                 self.remap(larger)
             except OSError as error:
+                os.ftruncate(self.fd, self.size)
                 raise MemoryError(f"no {larger} bytes for an arena: {error}") from error
 
     def tidy(self, after: float) -> None:

@@ -155,3 +155,25 @@ def test_tensors_are_aligned_and_do_not_overlap(tensors: list[tuple[str, str, li
         assert region.offset >= last
         last = region.offset + int(np.prod(shape)) * np.dtype(dtype).itemsize
     assert end >= last
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="nothing reserves blocks of a disk")
+def test_where_it_is_a_file_on_a_disk_it_has_what_it_promises(
+    now: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    arena = Arena(capacity=1 << 20, keep=2 * PAGE, clock=lambda: now[0])
+    arena.fit(5 * PAGE)
+    assert os.fstat(arena.fd).st_blocks * 512 >= arena.size >= 5 * PAGE
+    before = arena.size
+    with monkeypatch.context() as on_a_full_disk:
+        on_a_full_disk.setattr(os, "posix_fallocate", full)
+        with pytest.raises(MemoryError, match="No space left"):
+            arena.fit(50 * PAGE)
+    assert arena.size == size(arena) == before
+    arena.fit(50 * PAGE)
+    assert os.fstat(arena.fd).st_blocks * 512 >= arena.size >= 50 * PAGE
+    arena.close()
