@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import resource
 import signal
 import socket
@@ -12,14 +13,18 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from app.workers.berths import BERTHS
+from app.files import least_files
+from app.scribe.desks import LARGE_BYTES
+from app.settings import Settings
+from app.workers.berths import BERTHS, BODY_BYTES
 from app.workers.process import ARENAS
 from benchmarks.stress.client import Reply, ask, wire
 from benchmarks.stress.crowd import Account, Crowd
 from benchmarks.stress.service import Held, Service, alive, kill, running, starve, until
-from benchmarks.stress.traffic import large, recorded
+from benchmarks.stress.traffic import large, packed, recorded
 from tests.faults.pace import start_s
 from tests.faults.work import for_a_worker
 
@@ -45,29 +50,35 @@ HARMS: dict[str, Callable[[int], None]] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def size(service: Service) -> int:
-    """How many worker processes the service has."""
+    """How many worker processes the service has.
+
+    Counted before any test has harmed one: while it is being replaced, there is one less.
+    """
     return len(service.workers)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def recovery() -> float:
     """Within which time the service is to be as before, on this machine as it is now."""
     return max(RECOVERY_S, RECOVERY_S - 0.25 + 4 * start_s())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def full(service: Service, size: int) -> Held:
-    """What the service may hold when no client is left."""
+    """What the service may hold when no client is left; looked at as early, for the same reason."""
+
+    def all_employed() -> bool:
+        asyncio.run(work_for_all(service, size))
+        return len(service.employed) == size
 
     def without_clients() -> bool:
         return service.connections() == 0
 
-    asyncio.run(work_for_all(service, size))
+    until(all_employed, PATIENCE_S)
     until(without_clients, PATIENCE_S)
     held = service.held()
-    assert held.mappings
     return replace(held, mappings=SIDES * ARENAS * size + (1 + size) * BERTHS)
 
 
@@ -119,10 +130,12 @@ def test_every_request_is_answered_right_while_workers_are(
     service: Service, recovery: float, how: str
 ) -> None:
     first_right_answer(service)
+    undisturbed = asyncio.run(Crowd(service.port, recorded()).ask(CLIENTS, 2 * CLIENTS))
     account = asyncio.run(loaded(service, HARMS[how], EVERY_S))
     assert account.only_right(), account
     assert account.right > CLIENTS
-    assert account.slowest < recovery
+    # Those who waited with it are still answered one after the other, slowly beside other programs.
+    assert account.slowest < recovery + 2 * undisturbed.slowest
 
 
 @pytest.mark.parametrize("how", HARMS)
@@ -163,6 +176,29 @@ def test_a_crowd_of_connections_leaves_room_for_new_workers(recovery: float) -> 
                 until(lambda: len(service.workers) == len(workers), recovery)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_with_the_least_files_that_it_starts_with_work_of_every_kind_is_done() -> None:
+    few = least_files(Settings(workers=2))
+    ones = np.ones((1, 1, 1200, 1200), np.float32)
+    as_json = json.dumps({"x": np.ones((1, 1, 20_000)).tolist(), "config": {"kernel": 2}}).encode()
+    assert len(as_json) >= LARGE_BYTES
+    assert ones.nbytes >= BODY_BYTES
+
+    async def work(port: int) -> None:
+        assert (await Crowd(port, recorded()).ask(1, len(recorded()))).only_right()
+        in_place = await ask(port, "/v1/max_pool/forward", packed({"kernel": 2}, x=ones))
+        by_a_scribe = await ask(
+            port, "/v1/max_pool/forward", as_json, {"Content-Type": "application/json"}
+        )
+        assert (in_place.status, by_a_scribe.status) == (200, 200)
+
+    with running("--workers", "2") as service:
+        resource.prlimit(service.pid, resource.RLIMIT_NOFILE, (few, few))
+        for _ in range(2):
+            for pid in service.children:
+                kill(pid)
+            asyncio.run(work(service.port))
 
 
 def test_long_work_survives_a_death_and_is_answered_once(service: Service) -> None:
