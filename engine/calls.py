@@ -135,9 +135,9 @@ class Call:
     def _workspace(self, samples: int) -> int:
         compute = self.compute.name
         size = self.plan.scratch_bytes
-        for name, dtype in self.given:
-            if name != "indices" and dtype != compute:
-                size += TensorSpec(self.plan.shape(name, samples), compute).nbytes
+        for (name, given), (_, taken) in zip(self.given, self.taken, strict=True):
+            if given != taken.name:
+                size += TensorSpec(self.plan.shape(name, samples), taken.name).nbytes
         if self.rounded:
             outputs = self.outputs((samples,)).values()
             size += sum(TensorSpec(s.shape, compute).nbytes for s in outputs if s.dtype != "int64")

@@ -18,11 +18,9 @@ def scatter_indices(indices: Array, dy: Array, dx: Array, arena: Arena | None = 
     `arena` has room for as many positions, where some of this thread's scratch is free.
     """
     where, kept = linear(indices, dx, arena)
-    values = dy if kept is None else dy[kept]
-    if kept is None and last(dx):
-        where, values = np.moveaxis(where, 1, -1), np.moveaxis(values, 1, -1)
+    values = in_order(dy, dx)
     # Along one axis, and in memory's order, NumPy adds five times as fast.
-    np.add.at(flat(dx), where.reshape(-1), values.reshape(-1))
+    np.add.at(flat(dx), where, values if kept is None else values[kept])
 
 
 def last(planes: Array) -> bool:
@@ -30,25 +28,38 @@ def last(planes: Array) -> bool:
     return planes.strides[1] < planes.strides[-1]
 
 
+def in_order(a: Array, planes: Array) -> Array:
+    """`a` (n, c, *P) as one axis, in the memory order of the planes: a copy where it lies in another."""
+    return (np.moveaxis(a, 1, -1) if last(planes) else a).reshape(-1)
+
+
+def out_of_order(a: Array, shape: tuple[int, ...], planes: Array) -> Array:
+    """The view (n, c, p) of what `in_order` made of numbers of that shape."""
+    n, c, positions = shape
+    return np.moveaxis(a.reshape(n, positions, c), -1, 1) if last(planes) else a.reshape(shape)
+
+
 def linear(indices: Array, planes: Array, arena: Arena | None = None) -> tuple[Array, Array | None]:
     """Flat positions in the memory of `planes` (n, c, *S) for indices (n, c, *P) into each plane.
 
-    Indices of -1 are left out; then the second value is the mask of those kept. `planes` must have
-    its spatial axes adjacent in memory, as both layouts have. With an `arena`, positions lie there.
+    They are one axis, `in_order`. Indices of -1 are left out; then the second value is the mask of those
+    kept. `planes` must have its spatial axes adjacent in memory, as both layouts have. With an `arena`,
+    positions lie there.
     """
     n, c, s = (stride // planes.itemsize for stride in (*planes.strides[:2], planes.strides[-1]))
     tail = (1,) * (indices.ndim - 2)
     samples = np.arange(planes.shape[0]).reshape(-1, 1, *tail) * n
     channels = np.arange(planes.shape[1]).reshape(1, -1, *tail) * c
-    where = _room(indices, planes, arena)
+    room = _room(indices, planes, arena)
     if s == 1:
-        np.add(indices, samples + channels, out=where)
+        np.add(indices, samples + channels, out=room)
     else:
-        np.multiply(indices, s, out=where)
-        where += samples + channels
+        np.multiply(indices, s, out=room)
+        room += samples + channels
+    where = in_order(room, planes)
     if indices.size == 0 or indices.min() >= 0:
         return where, None
-    kept = indices >= 0
+    kept = in_order(indices >= 0, planes)
     return where[kept], kept
 
 

@@ -6,25 +6,34 @@ backward reads the gradient at each. An index of -1 (an empty window of max_pool
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import ranges
+from engine.geometry import even, ranges
 from engine.indices import check_indices
-from engine.kernels.placing import flat, linear
-from engine.kernels.pooling import BLOCK, VISITING
+from engine.kernels.placing import flat, in_order, linear, out_of_order
+from engine.kernels.pooling import VISITING
 from engine.layouts import channels_first, read_layout, sample_tail, split_tail
 from engine.operation import Operation, Tails
 from engine.options import PerAxis, option
 from engine.plans import Plan
 from engine.pool import LayoutConfig
-from engine.threads import Arena, for_each
+from engine.threads import PART_BYTES, SCRATCH_BYTES, Arena, for_each
 
 Array = NDArray[Any]
+
+BLOCK = 1 << 17
+"""Indices looked at together. Beside the scratch, which has their positions, those of them that are not -1
+and their values take up to 17 bytes each."""
+
+OUTPUTS = 1 << 20
+"""Outputs of planes that are taken together, if not of one: threads have something to share."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +45,10 @@ class MaxUnpoolConfig(LayoutConfig):
 
 @dataclass(frozen=True)
 class Geometry:
-    """The plane that indices point into, and where the channels are."""
+    """A sample's channels and the indices of each, the plane that these point into, and the layout."""
 
+    channels: int
+    positions: int
     plane: int
     channels_last: bool
 
@@ -75,22 +86,26 @@ class MaxUnpool(Operation):
             receptive_field=(1,) * len(sizes),
             flops=(count, count),
             steps=1,
-            geometry=Geometry(prod(config.output_size), last),
+            geometry=Geometry(channels, prod(sizes), prod(config.output_size), last),
+            scratch_bytes=SCRATCH_BYTES + 2 * PART_BYTES,
         )
 
     def check(self, plan: Plan, tensors: Mapping[str, Array]) -> None:
         check_indices(tensors["indices"], plan.geometry.plane)
 
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
-        last = plan.geometry.channels_last
-        x, indices, y = (channels_first(a, last) for a in (given["x"], given["indices"], out["y"]))
+        x, indices, y = _flat_planes(plan, given["x"], given["indices"], out["y"])
 
-        def samples(lo: int, hi: int) -> None:
-            y[lo:hi] = 0
-            where, kept = linear(indices[lo:hi], y[lo:hi], Arena())
-            flat(y[lo:hi])[where] = x[lo:hi] if kept is None else x[lo:hi][kept]
+        def planes(n: slice, c: slice) -> None:
+            target = y[n, c]
+            target[...] = 0
+            # One after another: where positions repeat, the last is to stay.
+            for part in _parts(indices[n, c]):
+                where, kept = linear(indices[n, c, part], target, Arena())
+                values = in_order(x[n, c, part], target)
+                flat(target)[where] = values if kept is None else values[kept]
 
-        for_each(samples, ranges(x.shape[0], _step(plan)), VISITING * y.size)
+        for_each(planes, _planes(plan, len(x)), VISITING * y.size)
 
     def backward(
         self,
@@ -103,25 +118,46 @@ class MaxUnpool(Operation):
             self.forward(plan, given, out)
         if "dx" not in out:
             return
-        last = plan.geometry.channels_last
-        indices, dy, dx = (
-            channels_first(a, last) for a in (given["indices"], given["dy"], out["dx"])
-        )
+        indices, dy, dx = _flat_planes(plan, given["indices"], given["dy"], out["dx"])
 
-        def samples(lo: int, hi: int) -> None:
-            where, kept = linear(indices[lo:hi], dy[lo:hi], Arena())
-            if kept is None:
-                dx[lo:hi] = flat(dy[lo:hi])[where]
-            else:
-                dx[lo:hi] = 0
-                dx[lo:hi][kept] = flat(dy[lo:hi])[where]
+        def planes(n: slice, c: slice) -> None:
+            source = dy[n, c]
+            for part in _parts(indices[n, c]):
+                own, arena = indices[n, c, part], Arena()
+                where, kept = linear(own, source, arena)
+                made = arena.take((own.size,), dx.dtype)
+                if kept is None:
+                    # `check` left nothing to wrap; to raise an error, it would write to a copy first.
+                    np.take(flat(source), where, out=made, mode="wrap")
+                else:
+                    made.fill(0)
+                    made[kept] = flat(source)[where]
+                dx[n, c, part] = out_of_order(made, own.shape, source)
 
-        for_each(samples, ranges(dx.shape[0], _step(plan)), VISITING * dy.size)
+        for_each(planes, _planes(plan, len(dx)), VISITING * dy.size)
 
 
-def _step(plan: Plan) -> int:
-    """Samples at a time."""
-    return max(1, BLOCK // max(prod(plan.tail["y"]), prod(plan.tail["x"])))
+def _flat_planes(plan: Plan, *arrays: Array) -> list[Array]:
+    """Views (N, C, positions) of arrays."""
+    views = (channels_first(a, plan.geometry.channels_last) for a in arrays)
+    return [a.reshape(*a.shape[:2], -1, copy=False) for a in views]
+
+
+def _planes(plan: Plan, samples: int) -> Iterator[tuple[slice, slice]]:
+    """Samples and channels to take together, which share nothing with others."""
+    g: Geometry = plan.geometry
+    most = max(1, min(BLOCK // g.positions, OUTPUTS // g.plane))
+    # Channels that lie side by side are cut only where one position has more than a block of them.
+    c = even(g.channels, BLOCK if g.channels_last else most)
+    n = max(1, most // c) if c == g.channels else 1
+    cuts = product(ranges(samples, n), ranges(g.channels, c))
+    return ((slice(*own), slice(*channels)) for own, channels in cuts)
+
+
+def _parts(indices: Array) -> Iterator[slice]:
+    """The positions of planes (n, c, positions) in blocks, in order."""
+    n, c, positions = indices.shape
+    return (slice(*part) for part in ranges(positions, even(positions, BLOCK // (n * c))))
 
 
 OPERATION = MaxUnpool()

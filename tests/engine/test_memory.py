@@ -242,21 +242,47 @@ def test_the_workspace_holds(
         for name, shape in given.items()
         if name != "dy" or action == "backward"
     }
-    specs = {name: engine.TensorSpec(a.shape, "float64") for name, a in tensors.items()}
+    assert_workspace_holds(operation, action, config, tensors)
+
+
+def assert_workspace_holds(
+    operation: str, action: str, config: dict[str, Any], tensors: dict[str, np.ndarray]
+) -> None:
+    """Compute once, on one thread that has no scratch yet."""
+    specs = {name: engine.TensorSpec(a.shape, str(a.dtype)) for name, a in tensors.items()}
     call, samples = engine.prepare(operation, action, config, specs)
     peaks: list[int] = []
-
-    def compute() -> None:
-        # A new thread has no scratch yet.
-        peaks.append(peak_beside_outputs(lambda: engine.run(call, tensors)))
-
     before = get_threads()
     engine.set_threads(1)
-    thread = Thread(target=compute)
+    thread = Thread(
+        target=lambda: peaks.append(peak_beside_outputs(lambda: engine.run(call, tensors)))
+    )
     thread.start()
     thread.join()
     engine.set_threads(before)
     assert 0 < peaks[0] <= call.cost(samples).workspace_bytes
+
+
+@pytest.mark.parametrize("lowest", [-1, 0])
+@pytest.mark.parametrize("action", ["forward", "backward"])
+@pytest.mark.parametrize(
+    ("layout", "shape", "dtype"),
+    [
+        ("NCW", (1, 2, 1_000_000), "int64"),
+        ("NWC", (1, 1_000_000, 2), "int64"),
+        ("NWC", (1, 2, 1_000_000), "int64"),
+        ("NCW", (1, 1, 2_000_000), "int32"),
+    ],
+    ids=["positions", "channels last", "channels", "indices that are widened"],
+)
+def test_unpooling_of_many_more_indices_than_outputs_holds_its_workspace(
+    layout: str, shape: tuple[int, ...], dtype: str, action: str, lowest: int
+) -> None:
+    y = (1, shape[1], 5) if layout == "NCW" else (1, 5, shape[2])
+    numbers = {"x": np.ones(shape)} if action == "forward" else {"dy": np.ones(y)}
+    indices = np.random.default_rng(0).integers(lowest, 5, shape).astype(dtype)
+    tensors, config = {"indices": indices, **numbers}, {"output_size": 5, "layout": layout}
+    assert_workspace_holds("max_unpool", action, config, tensors)
 
 
 @pytest.mark.parametrize("layout", ["NCW", "NWC"])

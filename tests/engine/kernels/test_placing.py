@@ -41,6 +41,38 @@ def test_indices_that_repeat_get_the_sum_and_minus_one_nothing():
     np.testing.assert_array_equal(dx, one_by_one(indices, dy))
 
 
+@pytest.mark.parametrize("layout", ["NCW", "NWC"])
+def test_of_many_indices_that_repeat_the_last_stays(layout):
+    """More of them than are looked at together."""
+    shape = (2, 3, 100_000)
+    indices = np.random.default_rng(11).integers(0, 4, shape)
+    x = np.arange(indices.size, dtype=np.float64).reshape(shape)
+    want = [
+        [plane[own == place].max() for place in range(4)]
+        for own, plane in zip(indices.reshape(6, -1), x.reshape(6, -1), strict=True)
+    ]
+    if layout == "NWC":
+        indices, x = np.moveaxis(indices, 1, -1), np.moveaxis(x, 1, -1)
+    config = {"output_size": 4, "layout": layout}
+    y = engine.forward("max_unpool", config, x=x, indices=indices)["y"]
+    y = y if layout == "NCW" else np.moveaxis(y, -1, 1)
+    np.testing.assert_array_equal(y.reshape(6, 4), want)
+
+
+@pytest.mark.parametrize("layout", ["NCW", "NWC"])
+def test_a_plane_may_be_one_number(layout):
+    """Of which no stride tells whether channels come last."""
+    dy = np.arange(6.0).reshape((2, 3, 1) if layout == "NCW" else (2, 1, 3))
+    indices = np.zeros((2, 3, 4), np.int64)
+    indices[0, 1, 2] = -1
+    want = np.where(indices < 0, 0, dy.reshape(2, 3, 1))
+    if layout == "NWC":
+        indices, want = np.moveaxis(indices, 1, -1), np.moveaxis(want, 1, -1)
+    config = {"output_size": 1, "layout": layout}
+    dx = engine.backward("max_unpool", config, indices=indices, dy=dy)["dx"]
+    np.testing.assert_array_equal(dx, want)
+
+
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_every_nan_of_a_gradient_has_the_same_bits(layout):
     indices = np.zeros((2, 3, 2, 2), np.int64)
