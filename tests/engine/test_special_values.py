@@ -223,6 +223,15 @@ def test_activations_at_infinity(name: str, infinite: float) -> None:
         assert y == INF if infinite > 0 else (np.isnan(y) or y == 0)
 
 
+@pytest.mark.parametrize("bad", [NAN, INF])
+@pytest.mark.parametrize("operation", ["conv", "conv_transpose"])
+def test_a_bad_gradient_ends_at_a_closed_relu(operation: str, bad: float) -> None:
+    x, w = -np.ones((1, 2, 4, 4)), np.ones((2, 2, 1, 1))
+    dy = np.full((1, 2, 4, 4), bad)
+    got = engine.backward(operation, {"activation": "relu"}, x=x, weight=w, dy=dy)
+    assert not any(a.any() for a in got.values())
+
+
 @pytest.mark.parametrize("p", [2.0, 20.0])
 def test_lp_pool_of_large_and_small_numbers(p: float) -> None:
     """Powers far apart do not disturb each other's windows."""

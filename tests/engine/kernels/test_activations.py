@@ -93,6 +93,32 @@ def test_extremes_stay_finite_or_become_what_they_should() -> None:
     np.testing.assert_array_equal(softplus, [0, 0, 1e4, np.inf, np.nan])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["relu", "hard_sigmoid"])
+def test_no_gradient_passes_where_it_is_constant(name: str, dtype: type) -> None:
+    """Not even an infinite one, as in PyTorch; finite ones leave a zero of their sign."""
+    activation = Activation(name, TABLE[name].defaults)
+    z = np.array([-np.inf, -9, -9, -9, -9, -9, *[0.0, -0.0] * 3, *[-9] * 6], dtype)
+    if name == "hard_sigmoid":
+        z[12:] = 9
+    dy = np.tile(np.array([np.inf, -np.inf, np.nan, 3, -3, -0.0], dtype), 3)
+    dz = np.full_like(dy, 7)
+    activate_backward(activation, z, dy, dz)
+    closed = np.ones(18, bool)
+    if name == "hard_sigmoid":
+        closed[6:12] = False
+        np.testing.assert_allclose(dz[6:12], 0.2 * dy[6:12], rtol=1e-6)
+    np.testing.assert_array_equal(dz[closed], 0)
+    finite = closed & np.isfinite(dy)
+    np.testing.assert_array_equal(np.signbit(dz[finite]), np.signbit(dy[finite]))
+
+
+def test_relu_passes_the_gradient_of_a_nan_on() -> None:
+    z, dy = np.full(3, np.nan), np.array([2.0, -np.inf, np.nan])
+    activate_backward(Activation("relu"), z, dy, z)
+    np.testing.assert_array_equal(z, dy)
+
+
 def test_erfc_against_the_standard_library() -> None:
     x = np.linspace(-6, 26, 4001)
     np.testing.assert_allclose(erfc(x), [math.erfc(v) for v in x], rtol=1e-12, atol=1e-300)
