@@ -39,10 +39,6 @@ FAR = 1 << 15
 MOST_PHASES = 64
 """Phases above which an adjoint rather scatters: each is a correlation of its own."""
 
-MOST_APART = 32
-"""Inputs for each output, and each phase, up to which phases are quicker, or not much slower, than
-scattering: they multiply as many times what the plan counts."""
-
 
 @dataclass(frozen=True)
 class Correlation:
@@ -156,15 +152,9 @@ class Correlation:
 
     @cached_property
     def phases(self) -> tuple[Phase, ...] | None:
-        """The adjoint in x as correlations over dy, or None where scattering is the better way."""
+        """The adjoint in x as correlations over dy, or None where they would be too many."""
         count = prod(axis.stride for axis in self.axes)
         if self.mode != "zeros" or count > min(self.taps, MOST_PHASES):
-            return None
-        # Each input gathers all its taps, most of which meet no output where those are few.
-        if prod(axis.size for axis in self.axes) > MOST_APART * count * self.places:
-            return None
-        # Phases gather every output for each channel, scattering adds every channel's taps.
-        if self.taps > count and self.outputs > 2 * self.channels and self.channels < 32:
             return None
         return tuple(map(self._phase, product(*map(residues, self.axes))))
 

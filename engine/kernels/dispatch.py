@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels import (
+    adjoints,
     banded,
     banding,
     direct,
     filtering,
     flat,
-    folding,
     joined,
     pixels,
     planes,
@@ -82,7 +82,9 @@ def algorithm(c: Correlation) -> str:
 
 def adjoint_algorithm(c: Correlation) -> str:
     """What `correlate_input` runs."""
-    found = [algorithm(p.correlation) for p in c.phases or () if p.correlation is not None]
+    found = [
+        algorithm(p.correlation) for p in adjoints.phases(c) or () if p.correlation is not None
+    ]
     return "winograd" if "winograd" in found else "direct"
 
 
@@ -100,7 +102,7 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
         return held + weights * SHARES
     summed = weights * (1 + SHARES) if any(k.suits(c) for k in SUMMED) else 0
     if not adjoint and algorithm(c) != "winograd":
-        both = [c, *(p.correlation for p in c.phases or () if p.correlation is not None)]
+        both = [c, *(p.correlation for p in adjoints.phases(c) or () if p.correlation is not None)]
         probes = (joined.probe_bytes(each) for each in both if _kernel(each) == "joined")
         return held + summed + max(probes, default=0)
     shares = filtering.share_bytes(c) if _by_tiles(c) else 0
@@ -134,9 +136,8 @@ def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
 
 @lru_cache(maxsize=4096)
 def _input(c: Correlation) -> Input:
-    if c.phases is None:
-        kernel = next(k for k in (flat, folding, direct) if k is direct or k.suits(c))
-        return kernel.backward_input
+    if adjoints.phases(c) is None:
+        return adjoints.scattering(c)
     return _stuffed if stuffed.suits(c) else _by_residues
 
 
@@ -147,7 +148,7 @@ def _stuffed(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
 def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     """`correlate_input` as a correlation for each residue of the inputs."""
     unfolded = w.reshape(c.groups, c.outputs, c.channels, *c.kernel)
-    for phase in c.phases or ():
+    for phase in adjoints.phases(c) or ():
         target = dx[within(phase.inputs)]
         if phase.correlation is None:
             target[...] = 0

@@ -16,6 +16,7 @@ import engine
 from engine import resolve, threads
 from engine.kernels import (
     activations,
+    adjoints,
     correlation,
     direct,
     dispatch,
@@ -62,6 +63,8 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
 def _forget() -> None:
     for cached in (
         resolve._prepared,
+        adjoints.phases,
+        adjoints.scattering,
         direct._block,
         direct._windows,
         dispatch._kernel,

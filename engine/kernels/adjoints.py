@@ -1,0 +1,100 @@
+"""Which way the adjoint of a correlation in x goes: gathered by residues, or scattered, and how.
+
+Where taps lie apart, an input that gathers meets few outputs among its taps, or planes that are folded have
+few columns that belong to outputs. So work is estimated for each way, in multiplications, from integers
+alone. What a number and a call take beside them was fitted to the times of 1800 random layers
+(docs/performance.md). Taps that lie together have a rule that was measured on layers of networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from numpy.typing import NDArray
+
+from engine.kernels import direct, flat, folding
+from engine.kernels.correlation import Correlation, Phase
+from engine.kernels.slabs import in_row, row
+
+Array = NDArray[Any]
+Input = Callable[[Correlation, Array, Array, Array], None]
+
+CLOSE = (3, 2)
+"""Numbers gathered for those that are products of an output and a tap, up to which taps lie together."""
+
+
+@lru_cache(maxsize=4096)
+def phases(c: Correlation) -> tuple[Phase, ...] | None:
+    """The adjoint in x as correlations over dy, or None where scattering is the better way."""
+    found = c.phases
+    if found is None:
+        return None
+    gathering, adding = _gathering(c), _adding(c)
+    if _apart(c):
+        return found if gathering <= adding else None
+    # Phases gather every output for each channel, scattering adds every channel's taps.
+    if c.taps > len(found) and c.outputs > 2 * c.channels and c.channels < 32:
+        return found if 2 * gathering < adding else None
+    return found
+
+
+@lru_cache(maxsize=4096)
+def scattering(c: Correlation) -> Input:
+    """What scatters, where `phases` is None."""
+    if flat.suits(c):
+        return flat.backward_input
+    if folding.suits(c) and not (_apart(c) and _scattering(c) < _folding(c)):
+        return folding.backward_input
+    return direct.backward_input
+
+
+def _gathered(c: Correlation) -> int:
+    """Numbers that all phases read of one output channel: taps of each input, met by an output or not."""
+    own = (p.correlation for p in c.phases or ())
+    return sum(part.places * part.taps for part in own if part is not None)
+
+
+def _apart(c: Correlation) -> bool:
+    """True where most of what phases gather is no output's."""
+    most, of = CLOSE
+    return of * _gathered(c) > most * c.places * c.taps
+
+
+def _gathering(c: Correlation) -> int:
+    """Work of the phases of one sample, in multiplications."""
+    each = _gathered(c) * c.outputs * (c.channels + 16)
+    return c.groups * (each + 20 * _inputs(c)) + 300_000 * len(c.phases or ())
+
+
+def _adding(c: Correlation) -> int:
+    """Work of what scatters."""
+    kernel = scattering(c)
+    if kernel is flat.backward_input:
+        # Small maps take about an eighth of the time for each column.
+        return _folding(c) // 8
+    return _folding(c) if kernel is folding.backward_input else _scattering(c)
+
+
+def _folding(c: Correlation) -> int:
+    """Work of folding: columns that belong to no output are multiplied and added as well."""
+    if not all(map(in_row, c.axes)):
+        return _scattering(c)
+    widths = [row(axis).width for axis in c.axes]
+    steps = [prod(widths[d + 1 :]) for d in range(len(widths))]
+    reach = sum((w - n) * s for w, n, s in zip(widths, c.positions, steps, strict=True))
+    columns = (c.positions[0] * steps[0] + reach) * c.taps * c.channels
+    return c.groups * (columns * (c.outputs + 32) // 4 + 60 * _inputs(c) + 800_000)
+
+
+def _scattering(c: Correlation) -> int:
+    """Work of adding tap by tap, each by a call for every sample."""
+    each = c.places * c.taps * c.channels * (c.outputs + 1024) // 8
+    return c.groups * (each + 8 * _inputs(c)) + 50_000 * c.taps + 1_000_000
+
+
+def _inputs(c: Correlation) -> int:
+    """Numbers of one sample and group to be written."""
+    return c.channels * prod(axis.size for axis in c.axes)

@@ -1,0 +1,78 @@
+"""Which way the gradient of an input goes, by integers alone; every way gives the same numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.geometry import Axis, strided_out
+from engine.kernels import adjoints, direct, folding
+from engine.kernels.correlation import Correlation
+from engine.kernels.dispatch import correlate_input
+
+
+def axis(size: int, kernel: int, stride: int, dilation: int, pad: int = 0) -> Axis:
+    out = strided_out(size, dilation * (kernel - 1) + 1, stride, pad, pad)
+    return Axis(size, kernel, stride, dilation, pad, pad, out)
+
+
+PHASES = [
+    Correlation((axis(56, 3, 1, 1, 1),) * 2, 1, 64, 64, "zeros", 4),
+    Correlation((axis(56, 3, 2, 1, 1),) * 2, 1, 128, 128, "zeros", 4),
+    # Many channels under one filter, taps apart: folded columns are nearly all zeros.
+    Correlation((Axis(333, 31, 1, 12, 37, 0, 10),), 1, 196, 1, "zeros", 4),
+]
+SCATTERED = [
+    # Inputs gather 20 numbers for one that is an output's.
+    Correlation((axis(158, 32, 1, 4), axis(24, 2, 1, 3), axis(203, 5, 2, 38)), 1, 1, 2, "zeros", 4),
+    Correlation((Axis(46, 6, 1, 10, 0, 25, 21), axis(12, 7, 1, 1)), 1, 21, 32, "zeros", 4),
+    Correlation((axis(305, 4, 1, 101),), 1, 3, 5, "zeros", 8),
+]
+
+
+def names(cases: list[Correlation]) -> list[str]:
+    return ["x".join(str(a.size) for a in c.axes) for c in cases]
+
+
+@pytest.mark.parametrize("c", PHASES, ids=names(PHASES))
+def test_inputs_that_meet_outputs_gather(c: Correlation) -> None:
+    assert adjoints.phases(c) == c.phases
+
+
+@pytest.mark.parametrize("c", SCATTERED, ids=names(SCATTERED))
+def test_inputs_that_few_outputs_reach_are_scattered_to(c: Correlation) -> None:
+    assert c.phases is not None
+    assert adjoints.phases(c) is None
+
+
+def test_planes_that_few_columns_belong_to_are_not_folded() -> None:
+    far = Correlation((axis(49, 7, 1, 6), axis(131, 6, 1, 24)), 1, 4, 16, "zeros", 4)
+    close = Correlation((axis(64, 7, 2, 1, 3),) * 2, 1, 3, 64, "zeros", 4)
+    assert folding.suits(far)
+    assert adjoints.scattering(far) is direct.backward_input
+    assert adjoints.scattering(close) is folding.backward_input
+
+
+def test_other_paddings_are_scattered() -> None:
+    c = Correlation((axis(56, 3, 1, 1, 1),) * 2, 1, 64, 64, "reflect", 4)
+    assert adjoints.phases(c) is None
+    assert adjoints.scattering(c) is direct.backward_input
+
+
+@pytest.mark.parametrize("c", [PHASES[2], *SCATTERED[1:]], ids=names([PHASES[2], *SCATTERED[1:]]))
+def test_every_way_gives_the_same_numbers(c: Correlation) -> None:
+    rng = np.random.default_rng(0)
+    dy = rng.standard_normal((2, 1, c.outputs, *c.positions)).astype(f"f{c.itemsize}")
+    w = rng.standard_normal((1, c.outputs, c.channels * c.taps)).astype(dy.dtype)
+    got = np.full((2, 1, c.channels, *(a.size for a in c.axes)), np.nan, dy.dtype)
+    want = np.zeros(got.shape)
+    taps = w[0].astype(np.float64).reshape(c.outputs, c.channels, *c.kernel)
+    for out in np.ndindex(*c.positions):
+        for tap in np.ndindex(*c.kernel):
+            place = tuple(a.input_of(t, o) for a, t, o in zip(c.axes, tap, out, strict=True))
+            if all(0 <= i < a.size for a, i in zip(c.axes, place, strict=True)):
+                terms = dy[(slice(None), 0, slice(None), *out)] @ taps[(..., *tap)]
+                want[(slice(None), 0, slice(None), *place)] += terms
+    correlate_input(c, dy, w, got)
+    tolerance = 1e-4 if c.itemsize == 4 else 1e-12
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
