@@ -66,7 +66,7 @@ class ConvolutionConfig:
     algorithm: str = option(
         Choice(ALGORITHMS),
         "How to compute: auto keeps full precision, direct is a plain sum, and winograd is run where"
-        " it can be (3×3, stride 1); the answer says what was run.",
+        " it can be (3×3, stride 1); the answer says what was chosen.",
         "auto",
     )
 
