@@ -114,7 +114,9 @@ class Run:
         if not self.wanted:
             self.worker.stop()
             self.reason = reason
-            self.give_up = min(self.give_up, time.monotonic() + STOP_GRACE_S)
+            # What has passed since the last look is no part of the grace that begins now.
+            self.looked = time.monotonic()
+            self.give_up = min(self.give_up, self.looked + STOP_GRACE_S)
             self.watch()
 
 

@@ -41,12 +41,19 @@ def find() -> Blas | None:
             try:
                 setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}")
                 getter = getattr(library, f"{prefix}openblas_get_num_threads{suffix}")
-                name = getattr(library, f"{prefix}openblas_get_corename{suffix}")
             except AttributeError:
                 continue
-            name.restype = ctypes.c_char_p
-            return Blas(setter, getter, (name() or b"").decode("ascii", "replace"))
+            return Blas(setter, getter, _kernels(library, prefix, suffix))
     return None
+
+
+def _kernels(library: ctypes.CDLL, prefix: str, suffix: str) -> str:
+    try:
+        name = getattr(library, f"{prefix}openblas_get_corename{suffix}")
+    except AttributeError:
+        return ""
+    name.restype = ctypes.c_char_p
+    return (name() or b"").decode("ascii", "replace")
 
 
 def multiplies_in_place() -> bool:

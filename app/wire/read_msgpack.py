@@ -151,7 +151,7 @@ def _explained(error: Exception, limits: DecodeLimits) -> MalformedBody:
     """Say in our words what the unpacker found."""
     if isinstance(error, msgpack.ExtraData):
         extra = f"{len(error.extra)} bytes"
-        if error.unpacked in _OPENS_JSON:
+        if type(error.unpacked) is int and error.unpacked in _OPENS_JSON:
             msg = "this looks like JSON, and Content-Type says that it is msgpack"
             return MalformedBody.at((), msg, "msgpack, or Content-Type: application/json")
         return MalformedBody.at((), "bytes follow the end of the value", "nothing", extra)

@@ -17,28 +17,31 @@ from numpy.typing import NDArray
 
 from engine.kernels import direct, flat, folding
 from engine.kernels.correlation import Correlation, Phase
+from engine.kernels.phases import residues
 from engine.kernels.slabs import in_row, row
 
 Array = NDArray[Any]
 Input = Callable[[Correlation, Array, Array, Array], None]
 
-CLOSE = (3, 2)
-"""Numbers gathered for those that are products of an output and a tap, up to which taps lie together."""
+CLOSE = 6
+"""Numbers gathered for each that is a product of an output and a tap, up to which taps lie together."""
 
 
 @lru_cache(maxsize=4096)
 def phases(c: Correlation) -> tuple[Phase, ...] | None:
     """The adjoint in x as correlations over dy, or None where scattering is the better way."""
-    found = c.phases
-    if found is None:
-        return None
+    # They are made only where they are wanted: caches keep them, and whoever only plans may ask for many.
+    return c.phases if c.phase_count and _gathers(c) else None
+
+
+def _gathers(c: Correlation) -> bool:
     gathering, adding = _gathering(c), _adding(c)
     if _apart(c):
-        return found if gathering <= adding else None
+        return gathering <= adding
     # Phases gather every output for each channel, scattering adds every channel's taps.
-    if c.taps > len(found) and c.outputs > 2 * c.channels and c.channels < 32:
-        return found if 2 * gathering < adding else None
-    return found
+    if c.taps > c.phase_count and c.outputs > 2 * c.channels and c.channels < 32:
+        return 2 * gathering < adding
+    return True
 
 
 @lru_cache(maxsize=4096)
@@ -53,20 +56,19 @@ def scattering(c: Correlation) -> Input:
 
 def _gathered(c: Correlation) -> int:
     """Numbers that all phases read of one output channel: taps of each input, met by an output or not."""
-    own = (p.correlation for p in c.phases or ())
-    return sum(part.places * part.taps for part in own if part is not None)
+    along = ((r.window for r in residues(axis)) for axis in c.axes)
+    return prod(sum(w.out * w.kernel for w in windows if w is not None) for windows in along)
 
 
 def _apart(c: Correlation) -> bool:
     """True where most of what phases gather is no output's."""
-    most, of = CLOSE
-    return of * _gathered(c) > most * c.places * c.taps
+    return _gathered(c) > CLOSE * c.places * c.taps
 
 
 def _gathering(c: Correlation) -> int:
     """Work of the phases of one sample, in multiplications."""
     each = _gathered(c) * c.outputs * (c.channels + 16)
-    return c.groups * (each + 20 * _inputs(c)) + 300_000 * len(c.phases or ())
+    return c.groups * (each + 20 * _inputs(c)) + 300_000 * c.phase_count
 
 
 def _adding(c: Correlation) -> int:

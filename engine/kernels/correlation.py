@@ -39,6 +39,10 @@ FAR = 1 << 15
 MOST_PHASES = 64
 """Phases above which an adjoint rather scatters: each is a correlation of its own."""
 
+MOST_APART = 64
+"""Inputs for each output, and each phase, above which scattering is quicker without a closer look: phases
+multiply as many times what the plan counts."""
+
 
 @dataclass(frozen=True)
 class Correlation:
@@ -151,10 +155,19 @@ class Correlation:
         return self.outputs * rows > (self.outputs + rows) * self.places
 
     @cached_property
-    def phases(self) -> tuple[Phase, ...] | None:
-        """The adjoint in x as correlations over dy, or None where they would be too many."""
+    def phase_count(self) -> int:
+        """How many phases the adjoint in x has; 0 where they would be too many, or too large."""
         count = prod(axis.stride for axis in self.axes)
         if self.mode != "zeros" or count > min(self.taps, MOST_PHASES):
+            return 0
+        if prod(axis.size for axis in self.axes) > MOST_APART * count * self.places:
+            return 0
+        return prod(min(axis.stride, axis.size) for axis in self.axes)
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...] | None:
+        """The adjoint in x as correlations over dy; None where `phase_count` is 0."""
+        if not self.phase_count:
             return None
         return tuple(map(self._phase, product(*map(residues, self.axes))))
 

@@ -69,13 +69,14 @@ def plan(c: Correlation) -> Folding | None:
     # How far the last tap of all reaches beyond an output's own place.
     reach = sum((r.width - n) * s for r, n, s in zip(rows, c.positions, steps, strict=True))
     plane = rows[0].width * steps[0] * prod(r.residues for r in rows)
-    for channels in range(min(c.channels, capacity // plane), 0, -1):
-        room = (capacity - reach) // (channels * c.taps) - reach - LINE
-        height = min(room, capacity // c.outputs - LINE) // steps[0]
-        if height >= min(c.positions[0], reach // steps[0] + 1):
-            break
-    else:
+    # Rows of outputs that a block has at least, in places.
+    least = min(c.positions[0], reach // steps[0] + 1) * steps[0]
+    fitting = (capacity - reach) // (c.taps * (least + reach + LINE))
+    channels = min(c.channels, capacity // plane, fitting)
+    if channels < 1 or capacity // c.outputs - LINE < least:
         return None
+    room = (capacity - reach) // (channels * c.taps) - reach - LINE
+    height = min(room, capacity // c.outputs - LINE) // steps[0]
     channels = -(-c.channels // -(-c.channels // channels))
     height = -(-c.positions[0] // -(-c.positions[0] // height))
     pitch = -(-(height * steps[0] + reach) // LINE) * LINE

@@ -12,6 +12,7 @@ import sys
 import time
 import weakref
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from app.errors import (
 )
 from app.workers import pool
 from app.workers.process import ProcessOptions, ProcessWorker
-from app.workers.task import ComputeFailed
+from app.workers.task import STOP_GRACE_S, ComputeFailed
 from tests.app.dispatching import dispatching, expected, job, scenario
 from tests.app.gates import Gate
 from tests.app.workers import faulty
@@ -217,6 +218,18 @@ async def test_time_in_which_the_server_was_suspended_makes_nobody_stuck(gate: G
         gate.open()
         assert (await task).body == expected(given)
     assert rig.observer.restarts == []
+
+
+@scenario
+async def test_a_call_that_nobody_waits_for_has_its_grace_and_no_more() -> None:
+    worker = Mock(suspended=lambda: False)
+    now = time.monotonic()
+    # It was handed over five seconds ago, which took long, and nobody has looked since.
+    run = runner.Run([], worker, now - 5, now + 600, now - 5)
+    run.abandon("cancelled")
+    run.unwatch()
+    assert now <= run.give_up - STOP_GRACE_S < now + 1
+    worker.stop.assert_called_once()
 
 
 @scenario

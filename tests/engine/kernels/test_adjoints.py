@@ -25,8 +25,8 @@ PHASES = [
 SCATTERED = [
     # Inputs gather 20 numbers for one that is an output's.
     Correlation((axis(158, 32, 1, 4), axis(24, 2, 1, 3), axis(203, 5, 2, 38)), 1, 1, 2, "zeros", 4),
-    Correlation((Axis(46, 6, 1, 10, 0, 25, 21), axis(12, 7, 1, 1)), 1, 21, 32, "zeros", 4),
-    Correlation((axis(305, 4, 1, 101),), 1, 3, 5, "zeros", 8),
+    Correlation((axis(46, 6, 1, 8), axis(20, 7, 1, 2)), 1, 4, 6, "zeros", 4),
+    Correlation((axis(305, 4, 1, 95),), 1, 3, 5, "zeros", 8),
 ]
 
 
@@ -43,6 +43,22 @@ def test_inputs_that_meet_outputs_gather(c: Correlation) -> None:
 def test_inputs_that_few_outputs_reach_are_scattered_to(c: Correlation) -> None:
     assert c.phases is not None
     assert adjoints.phases(c) is None
+
+
+def test_depthwise_taps_that_lie_together_gather() -> None:
+    for dilation, groups in ((2, 64), (4, 32)):
+        c = Correlation((axis(112, 7, 1, dilation),) * 2, groups, 1, 1, "zeros", 4)
+        assert adjoints.phases(c) == c.phases
+
+
+def test_phases_that_are_not_wanted_are_not_made() -> None:
+    c = SCATTERED[0]
+    assert adjoints.phases.__wrapped__(c) is None
+    made = Correlation(
+        *(getattr(c, f) for f in ("axes", "groups", "channels", "outputs")), "zeros", 4
+    )
+    assert adjoints.phases.__wrapped__(made) is None
+    assert "phases" not in vars(made)
 
 
 def test_planes_that_few_columns_belong_to_are_not_folded() -> None:

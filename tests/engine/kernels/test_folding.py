@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 import pytest
 
 from engine.geometry import Axis
 from engine.kernels import direct, folding
+from engine.kernels.correlation import Correlation
+from engine.kernels.products import LINE
+from engine.kernels.slabs import row
 from engine.threads import PART_BYTES
 from tests.engine.kernels.images import tensors
 from tests.engine.kernels.test_shifts import LAYERS, layer
@@ -113,3 +117,42 @@ def test_views_lie_in_the_scratch(case: tuple[object, ...]) -> None:
         made += [rows.outputs, rows.after, *rows.unused, *(a for own in rows.sums for a in own)]
     assert len(made) > 8
     assert all(any(np.may_share_memory(a, part) for part in parts) for a in made if a.size)
+
+
+def _tried(c: Correlation) -> tuple[int, int] | None:
+    """Channels and rows of a block, found by trying all of them."""
+    rows, capacity = tuple(map(row, c.axes)), PART_BYTES // c.itemsize
+    steps = tuple(prod(r.width for r in rows[d + 1 :]) for d in range(len(rows)))
+    reach = sum((r.width - n) * s for r, n, s in zip(rows, c.positions, steps, strict=True))
+    plane = rows[0].width * steps[0] * prod(r.residues for r in rows)
+    for channels in range(min(c.channels, capacity // plane), 0, -1):
+        room = (capacity - reach) // (channels * c.taps) - reach - LINE
+        height = min(room, capacity // c.outputs - LINE) // steps[0]
+        if height >= min(c.positions[0], reach // steps[0] + 1):
+            channels = -(-c.channels // -(-c.channels // channels))
+            return channels, -(-c.positions[0] // -(-c.positions[0] // height))
+    return None
+
+
+def test_blocks_are_the_largest_that_fit() -> None:
+    rng = np.random.default_rng(0)
+    outcomes = set()
+    for _ in range(300):
+        channels, outputs = (int(n) for n in 2 ** rng.uniform(0, 14, 2))
+        size, kernel, stride = (
+            int(2 ** rng.uniform(3, 8)),
+            int(rng.integers(1, 8)),
+            int(rng.integers(1, 3)),
+        )
+        kernel = max(kernel, stride)
+        axis = Axis(size, kernel, stride, 1, 0, 0, (size - kernel) // stride + 1)
+        c = Correlation((axis, axis), 1, channels, outputs, "zeros", 4)
+        found = folding.plan(c)
+        assert (None if found is None else (found.channels, found.height)) == _tried(c)
+        outcomes.add(found is None)
+    assert outcomes == {True, False}
+
+
+def test_planning_does_not_go_through_channels() -> None:
+    far = Axis(1, 1, 1, 1, 0, 0, 1)
+    assert folding.plan(Correlation((far,), 1, 1 << 60, 30_000, "zeros", 4)) is None
