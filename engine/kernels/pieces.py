@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 
+from engine.blas import multiplies_in_place
 from engine.geometry import Axis, even, ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.products import LINE
@@ -23,11 +24,18 @@ Slices = tuple[slice, ...]
 SIDES = (2, 4)
 """Outputs of a tile along columns and along rows."""
 
-MOST = 64
-"""Channels, and filters, of a part."""
+MOST = 64 if multiplies_in_place() else 128
+"""Channels, and filters, of a part. Where BLAS copies operands, wider products copy fewer, and that is more
+than sums lose which do not stay in the second-level cache."""
+
+MOST_BYTES = 512
+"""One number of every channel, or filter, of a part."""
 
 TILE_BYTES = 512
 """One number of every tile of a piece. The fewer calls, the less threads wait for each other."""
+
+POINT_BYTES = 1 << 15
+"""One transformed point of an operand of a piece."""
 
 
 @dataclass(frozen=True)
@@ -72,21 +80,27 @@ class Cut:
     @cached_property
     def channels(self) -> tuple[Range, ...]:
         """Parts of the channels."""
-        return _parts(self.c.channels)
+        return self._parts(self.c.channels)
 
     @cached_property
     def outputs(self) -> tuple[Range, ...]:
         """Parts of the filters."""
-        return _parts(self.c.outputs)
+        return self._parts(self.c.outputs)
 
     @cached_property
     def shares(self) -> int:
         """Sums of each part: several where there are few parts."""
         return -(-SHARES // (len(self.channels) * len(self.outputs)))
 
+    @cached_property
+    def most(self) -> int:
+        """Tiles of a piece at most."""
+        widest = max(hi - lo for lo, hi in (*self.channels, *self.outputs))
+        return min(TILE_BYTES, POINT_BYTES // widest) // self.c.itemsize
 
-def _parts(size: int) -> tuple[Range, ...]:
-    return ranges(size, -(-even(size, MOST) // LINE) * LINE)
+    def _parts(self, size: int) -> tuple[Range, ...]:
+        most = min(MOST, MOST_BYTES // self.c.itemsize)
+        return ranges(size, -(-even(size, most) // LINE) * LINE)
 
 
 @lru_cache(maxsize=256)
@@ -99,7 +113,7 @@ def cut(c: Correlation) -> Cut:
 def pieces(c: Correlation, samples: int) -> tuple[Piece, ...]:
     """All pieces of a number of samples."""
     rows, columns = cut(c).tiles
-    most = TILE_BYTES // c.itemsize
+    most = cut(c).most
     across = even(columns, most)
     down = even(rows, most // across)
     shapes: dict[Shape, Shape] = {}

@@ -40,6 +40,9 @@ BLOCK_FLOPS = 10_000_000
 TRANSFORMING = 6 * TAPS**2
 """Work that takes as long as making one number of the transformed filters."""
 
+TRANSFORMED = 4096
+"""Filters that are transformed at one go."""
+
 PlainSum = Callable[[Correlation, Array, Array, Array | None, Array], None]
 
 
@@ -100,19 +103,20 @@ def _forward(
 def _transformed(plan: Tiling, w: Array) -> Array:
     """The transformed filters (n, 6, 1, parts, K·C, O/parts) of w (O, C, K, 9)."""
     both = filter_matrix(plan.height, w.dtype.str)
-    channels, deep = w.shape[1:3]
-    shape = (len(both), w.shape[0] // plan.together, deep * channels, plan.together)
-    found = np.empty(shape, w.dtype)
+    (outputs, channels, deep), each = w.shape[:3], plan.together
+    found = np.empty((len(both), outputs // each, deep, channels, each), w.dtype)
 
-    def part(number: int) -> None:
-        own = w[number * plan.together : (number + 1) * plan.together].transpose(3, 2, 1, 0)
+    def part(number: int, some: slice) -> None:
+        own = w[number * each : (number + 1) * each, some].transpose(3, 2, 1, 0)
         taps = direct.part(0, own.shape, w.dtype)
         taps[...] = own
         # Written through a copy: rows that lie a power of two apart would share cache lines.
-        out = direct.part(1, (1, 1, len(both), shape[2] * shape[3]), w.dtype)
+        out = direct.part(1, (1, 1, len(both), own[0].size), w.dtype)
         multiply(both[None], taps.reshape(1, 1, TAPS * TAPS, -1), out)
-        found[:, number] = out.reshape(len(both), *shape[2:])
+        found[:, number, :, some] = out.reshape(len(both), *own.shape[1:])
 
-    for_each(part, ((i,) for i in range(shape[1])), TRANSFORMING * found.size)
+    fitting = max(1, TRANSFORMED // (deep * each))
+    parts = product(range(outputs // each), direct.slices(channels, fitting))
+    for_each(part, parts, TRANSFORMING * found.size)
     # A product for every point, down and across, as products go through them.
-    return found.reshape(-1, WIDTH + TAPS - 1, 1, *found.shape[1:])
+    return found.reshape(-1, WIDTH + TAPS - 1, 1, outputs // each, deep * channels, each)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -21,14 +22,29 @@ def arrays(v: Views) -> list[np.ndarray]:
     return [*made, *(out for part in (v.inputs, v.upstream) for _, _, out in part.steps), v.back[2]]
 
 
+@pytest.mark.parametrize("most", [64, 128])
+@pytest.mark.parametrize("itemsize", [4, 8])
 @pytest.mark.parametrize(("channels", "outputs", "size", "padding", "samples"), LAYERS)
 def test_views_lie_in_the_scratch(
-    channels: int, outputs: int, size: tuple[int, ...], padding: int, samples: int
+    channels: int,
+    outputs: int,
+    size: tuple[int, ...],
+    padding: int,
+    samples: int,
+    itemsize: int,
+    most: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(pieces, "MOST", most)
+    c = replace(layer(channels, outputs, size, padding), itemsize=itemsize)
+    plan = pieces.Cut(c)
+    monkeypatch.setattr(pieces, "cut", lambda _: plan)
     scratch = Arena().take((SCRATCH_BYTES,), np.dtype(np.uint8))
-    for piece in pieces.pieces(layer(channels, outputs, size, padding), samples):
-        v = tile_sums.views(piece.shape, channels % 65, outputs, "<f4")
-        assert v is tile_sums.views(piece.shape, channels % 65, outputs, "<f4")
+    found = pieces.pieces.__wrapped__(c, samples)
+    sizes = {(i[1] - i[0], o[1] - o[0]) for i, o in product(plan.channels, plan.outputs)}
+    for piece, (inputs, upstream) in product(found, sizes):
+        v = tile_sums.views(piece.shape, inputs, upstream, f"<f{itemsize}")
+        assert v is tile_sums.views(piece.shape, inputs, upstream, f"<f{itemsize}")
         assert all(np.may_share_memory(array, scratch) for array in arrays(v))
 
 
