@@ -35,7 +35,11 @@ its tensors as the package of that name writes them, with `tensors=base64` an an
 their bytes in base64. Every refusal is a problem (RFC 9457) that names each field at fault."""
 
 
-_KEY: Schema = {"type": "http", "scheme": "bearer"}
+_KEY: Schema = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "One of the service's keys, as it is: the viewer puts `Bearer` before it.",
+}
 
 _REFUSALS: dict[str, list[str]] = {}
 for _kind in sorted(KINDS, key=lambda kind: kind.status):

@@ -1,10 +1,9 @@
 /** For every hand and eye: keyboard alone, screen readers, colour schemes, contrast, small windows. */
 
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { go, grid, launch, link, open } from "./browser";
+import { serious } from "./serious";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -13,16 +12,6 @@ beforeAll(async () => {
 afterAll(() => browser.close());
 
 const VIEWS = ["trace", "verify", "checkerboard", "request", "image"];
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-async function serious(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  return page.evaluate(async () => {
-    const axe = (window as unknown as { axe: { run(): Promise<{ violations: { impact: string; id: string; nodes: { html: string }[] }[] }> } }).axe;
-    const { violations } = await axe.run();
-    return violations.filter(({ impact, id }) => ["serious", "critical"].includes(impact) || id.startsWith("landmark")).map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
-  });
-}
 
 async function ready(page: Page, view: string): Promise<void> {
   if (view === "verify") await page.locator('[data-state="done"]').waitFor();

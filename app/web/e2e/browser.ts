@@ -26,10 +26,12 @@ export interface How extends BrowserContextOptions {
   expected?: RegExp;
   base?: string;
   before?: (page: Page) => Promise<void>;
+  /** false: the page will not get so far as to show a layer. */
+  ready?: boolean;
 }
 
 export async function open(browser: Browser, hash = "", how: How = {}): Promise<Opened> {
-  const { expected, base = inject("url"), before, ...options } = how;
+  const { expected, base = inject("url"), before, ready = true, ...options } = how;
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
   context.setDefaultTimeout(90_000);
   const page = await context.newPage();
@@ -44,7 +46,7 @@ export async function open(browser: Browser, hash = "", how: How = {}): Promise<
   });
   await before?.(page);
   await page.goto(base + hash);
-  await settled(page);
+  if (ready) await settled(page);
   return {
     page,
     done: async () => {

@@ -28,17 +28,32 @@ function ready(service: ChildProcess): Promise<string> {
   });
 }
 
+export interface Started {
+  readonly url: string;
+  readonly end: () => Promise<void>;
+}
+
+/** @param settings of this service, as `CONVOKE_…` variables of its environment. */
+export async function start(settings: Record<string, string> = {}): Promise<Started> {
+  const env = { ...process.env, ...settings };
+  const service = spawn(PYTHON, ["-m", "app", "--port", "0", "--workers", "1"], { cwd: ROOT, env, stdio: ["ignore", "pipe", "inherit"] });
+  return {
+    url: `${await ready(service)}/`,
+    end: async () => {
+      const ended = new Promise((resolve) => service.once("exit", resolve));
+      service.kill("SIGTERM");
+      await ended;
+    },
+  };
+}
+
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const given = process.env.CONVOKE_URL;
   if (given) {
     project.provide("url", given.replace(/\/?$/, "/"));
     return async () => undefined;
   }
-  const service = spawn(PYTHON, ["-m", "app", "--port", "0", "--workers", "1"], { cwd: ROOT, stdio: ["ignore", "pipe", "inherit"] });
-  project.provide("url", `${await ready(service)}/`);
-  return async () => {
-    const ended = new Promise((resolve) => service.once("exit", resolve));
-    service.kill("SIGTERM");
-    await ended;
-  };
+  const { url, end } = await start();
+  project.provide("url", url);
+  return end;
 }

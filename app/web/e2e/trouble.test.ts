@@ -72,9 +72,9 @@ describe("a service in trouble", () => {
   });
 
   it("says that it refused, or how long it has been waited for", async () => {
-    const { page, done } = await open(browser, "", { expected: /401/ });
+    const { page, done } = await open(browser, "", { expected: /500/ });
     const said = page.locator(".connection");
-    await page.route("**/v1/conv/*", (route) => route.fulfill(problem(401)));
+    await page.route("**/v1/conv/*", (route) => route.fulfill(problem(500)));
     await page.getByRole("button", { name: "more Stride" }).click();
     await page.locator('[data-trouble="problem"]').waitFor();
     expect(await said.textContent()).toBe("refused");

@@ -1,13 +1,15 @@
 import "./styles/index.css";
-import { Client } from "./client";
+import { accessBar, keyMenu } from "./access";
+import { Client, ProblemError } from "./client";
 import { h } from "./core/dom";
-import { effect, type Read, signal } from "./core/signal";
+import { effect, memo, type Read, signal } from "./core/signal";
 import { exportMenu } from "./export/menu";
 import { keyboard } from "./keyboard";
 import type { Explanation, Role } from "./math/layer";
 import { header, noticeBar, troubleBar, unlinkedBar } from "./shell";
 import { followAddress, linkOf, open } from "./state/address";
 import { App, type View } from "./state/app";
+import { keyFor } from "./state/key";
 import { followTheme } from "./state/theme";
 import { valuesOf } from "./state/served";
 import { start } from "./state/spec";
@@ -19,8 +21,10 @@ import { requestView } from "./views/request";
 import { verifyView } from "./views/verify";
 
 followTheme();
-const client = new Client(new URL(".", document.baseURI).href);
-const app = new App(client);
+const root = new URL(".", document.baseURI);
+const key = keyFor(root.pathname);
+const client = new Client(root.href, { key: () => key.peek() });
+const app = new App(client, key);
 
 const VIEWS: Record<View, () => HTMLElement> = {
   trace: () => traceView(app),
@@ -49,9 +53,17 @@ async function share(): Promise<void> {
 async function loadCatalogue(): Promise<void> {
   try {
     app.catalogue.set(await client.operations());
-  } catch {
-    setTimeout(() => void loadCatalogue(), 2000);
+  } catch (error) {
+    // What time does not help is asked again when there is a key.
+    if (!(error instanceof ProblemError && error.locked)) setTimeout(() => void loadCatalogue(), 2000);
   }
+}
+
+function followCatalogue(): void {
+  const locked = memo(() => app.session.trouble()?.kind === "key");
+  effect(() => {
+    if (!locked() && !app.catalogue.peek()) void loadCatalogue();
+  });
 }
 
 /** A link whose layer the service refuses falls back to the first layer, with the reason kept. */
@@ -85,7 +97,8 @@ function mount(): void {
     h("div", { id: "view", role: "tabpanel", "aria-labelledby": () => `tab-${app.view()}` }, () => VIEWS[app.view()]()));
   const state = { "data-stale": () => (app.session.stale() ? "1" : "0"), "data-slow": () => (late() ? "1" : "0") };
   document.body.replaceChildren(h("div", { class: "page", ...state },
-    header(app, { share: () => void share(), exports: () => exportMenu(app) }), noticeBar(app), unlinkedBar(app, () => void share()), troubleBar(app), main));
+    header(app, { share: () => void share(), exports: () => exportMenu(app), key: keyMenu(app) }),
+    noticeBar(app), unlinkedBar(app, () => void share()), troubleBar(app), accessBar(app), main));
 }
 
 declare global {
@@ -100,7 +113,7 @@ window.convoke = {
   value: (role) => Array.from(app.session.served() ? (valuesOf(app.session.served()!, role) ?? []) : []),
 };
 
-void loadCatalogue();
+followCatalogue();
 void open(app, location.hash).then(() => {
   fallBack();
   mount();

@@ -13,6 +13,7 @@ export const TITLES: Record<View, string> = {
 export interface Actions {
   readonly share: () => void;
   readonly exports: () => Child;
+  readonly key: Child;
 }
 
 export function header(app: App, actions: Actions): HTMLElement {
@@ -23,6 +24,7 @@ export function header(app: App, actions: Actions): HTMLElement {
       connection(app),
       h("button", { type: "button", class: "quiet", onClick: actions.share }, "Share"),
       menu("Export", "Export", actions.exports),
+      actions.key,
       h("button", {
         type: "button", class: "quiet", "aria-label": () => `Use ${theme().name === "dark" ? "light" : "dark"} colours`,
         onClick: () => setWish(theme().name === "dark" ? "light" : "dark"),
@@ -61,7 +63,7 @@ function connection(app: App): HTMLElement {
     () => {
       const served = session.served();
       const trouble = session.trouble();
-      if (trouble) return { offline: "no answer", busy: "busy", problem: "refused" }[trouble.kind];
+      if (trouble) return { offline: "no answer", busy: "busy", key: "locked", problem: "refused" }[trouble.kind];
       if (seconds() > 0) return `waiting ${seconds()} s`;
       return served ? `${served.transfer.elapsed.toFixed(served.transfer.elapsed < 10 ? 1 : 0)} ms` : "…";
     });
@@ -95,7 +97,7 @@ export function troubleBar(app: App): HTMLElement {
   onCleanup(() => removeEventListener("online", online));
   return h("div", { role: "status" }, () => {
     const trouble = session.trouble();
-    if (!trouble) return null;
+    if (!trouble || trouble.kind === "key") return null;
     const words = { offline: "The service does not answer.", busy: "The service is busy.", problem: "The service could not do this." }[trouble.kind];
     const wait = trouble.retryAt === null ? null : Math.max(0, Math.ceil((trouble.retryAt - now()) / 1000));
     return h("div", { class: "trouble", "data-trouble": trouble.kind },

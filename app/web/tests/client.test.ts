@@ -88,6 +88,14 @@ describe("client", () => {
     });
   });
 
+  it("asks for a key that changes with each request", async () => {
+    const seen: Seen[] = [];
+    const keys = ["first", "second", null];
+    const client = new Client("/", { fetch: answering(encode({}), {}, seen), key: () => keys.shift() ?? null });
+    for (let i = 0; i < 3; i += 1) await client.limits();
+    expect(seen.map(({ init }) => (init.headers as Record<string, string>).authorization)).toEqual(["Bearer first", "Bearer second", undefined]);
+  });
+
   it("turns a problem into a typed error with its issues and Retry-After", async () => {
     const said = { title: "Busy", detail: "queue full", errors: [{ loc: ["x"], msg: "no" }] };
     const headers = { "content-type": "application/problem+json", "retry-after": "2" };

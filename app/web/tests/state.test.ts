@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { Client, type ConvokeError, NetworkError, ProblemError } from "../src/client";
 import { edited, fill, realise, realiseIndices } from "../src/data/fill";
 import { MOST_BYTES, packNumbers } from "../src/data/pack";
@@ -7,6 +7,7 @@ import { isPacked, packFill, readFill, unpackFill, writeFill } from "../src/data
 import { fieldsOf, kindOf, WHOLE } from "../src/form/kinds";
 import { candidates, firstAccepted } from "../src/form/nearest";
 import { redimensioned, switched } from "../src/state/change";
+import { keyFor, readKey } from "../src/state/key";
 import { Latest } from "../src/state/latest";
 import { permute, sentShape, toOwn, toSent } from "../src/state/layout";
 import { Session } from "../src/state/session";
@@ -199,10 +200,58 @@ describe("a service in trouble is asked again", () => {
       expect(wait(session(), new ProblemError(429, {}, 0))).toBe(1000);
       expect(wait(session(), new ProblemError(503, {}, 1e9))).toBe(600_000);
       const one = session();
+      const told = session();
+      for (const status of [401, 403]) {
+        told.report(new ProblemError(status, {}, null), () => undefined, told);
+        expect(told.trouble()).toMatchObject({ kind: "key", retryAt: null });
+      }
       expect([1, 2, 3, 4, 5, 6].map(() => wait(one, new NetworkError("gone")))).toEqual([500, 1000, 2000, 4000, 8000, 8000]);
     } finally {
       vi.useRealTimers();
     }
+  });
+});
+
+describe("a key", () => {
+  afterEach(() => vi.unstubAllGlobals());
+  const storage = () => {
+    const kept = new Map<string, string>();
+    return {
+      kept, getItem: (name: string) => kept.get(name) ?? null,
+      setItem: (name: string, value: string) => void kept.set(name, value), removeItem: (name: string) => void kept.delete(name),
+    };
+  };
+
+  it("is read as it is typed, with or without the header's word before it", () => {
+    expect(["abc", "  a-b_c+d/e=  ", "Bearer abc", "bearer  abc\n"].map(readKey)).toEqual(["abc", "a-b_c+d/e=", "abc", "abc"]);
+    // The header could not carry the others: the browser would throw, and it would look like no answer.
+    for (const text of ["", "  ", "two words", "schlüssel", "a\nb", "−"]) expect(readKey(text), text).toBeNull();
+  });
+
+  it("stays in the tab under the service's path, and nothing of it when it is forgotten", () => {
+    const tab = storage();
+    vi.stubGlobal("sessionStorage", tab);
+    const key = keyFor("/convoke/");
+    expect(key()).toBeNull();
+    key.set("abc");
+    expect([...tab.kept]).toEqual([["convoke-key /convoke/", "abc"]]);
+    expect([keyFor("/convoke/")(), keyFor("/other/")()]).toEqual(["abc", null]);
+    key.set(null);
+    expect([key(), tab.kept.size]).toEqual([null, 0]);
+  });
+
+  it("that no header can carry is not taken from the tab either", () => {
+    const tab = storage();
+    vi.stubGlobal("sessionStorage", tab);
+    tab.kept.set("convoke-key /", "a\nb");
+    expect(keyFor("/")()).toBeNull();
+  });
+
+  it("is used even where the browser keeps nothing", () => {
+    vi.stubGlobal("sessionStorage", undefined);
+    const key = keyFor("/");
+    key.set("abc");
+    expect([key(), key.peek()]).toEqual(["abc", "abc"]);
   });
 });
 

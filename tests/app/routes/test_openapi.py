@@ -82,9 +82,13 @@ def test_every_refusal_is_described() -> None:
 
 
 def test_keys_are_asked_for_where_they_are_needed() -> None:
-    closed = describe(engine.operations(), load({"CONVOKE_API_KEYS": "k"}))["paths"]
+    document = describe(engine.operations(), load({"CONVOKE_API_KEYS": "k"}))
+    scheme = document["components"]["securitySchemes"]["key"]
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    closed = document["paths"]
     assert closed["/v1/conv/plan"]["post"]["security"] == [{"key": []}]
     assert closed["/v1/limits"]["get"]["security"] == [{"key": []}]
+    assert "securitySchemes" not in DOCUMENT["components"]
     assert DOCUMENT["paths"]["/v1/conv/plan"]["post"]["security"] == []
 
 

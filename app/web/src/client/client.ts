@@ -69,7 +69,8 @@ export interface Options {
 }
 
 export interface ClientOptions {
-  readonly key?: string;
+  /** Sent with every request; a function is asked for it each time. */
+  readonly key?: string | (() => string | null);
   readonly fetch?: typeof fetch;
 }
 
@@ -168,7 +169,8 @@ export class Client {
   private headers(hasBody: boolean, options: Options): Record<string, string> {
     const headers: Record<string, string> = { accept: MSGPACK };
     if (hasBody) headers["content-type"] = MSGPACK;
-    if (this.options.key) headers.authorization = `Bearer ${this.options.key}`;
+    const key = typeof this.options.key === "function" ? this.options.key() : this.options.key;
+    if (key) headers.authorization = `Bearer ${key}`;
     if (options.deadlineMs) headers["x-deadline-ms"] = String(Math.ceil(options.deadlineMs));
     return headers;
   }

@@ -58,4 +58,9 @@ export class ProblemError extends ConvokeError {
   get temporary(): boolean {
     return [429, 502, 503, 504].includes(this.status);
   }
+
+  /** A key is missing, or it is none of the service's: another one may help, and time does not. */
+  get locked(): boolean {
+    return [401, 403].includes(this.status);
+  }
 }

@@ -7,6 +7,7 @@ import { edited } from "../data/fill";
 import type { Explanation, Role } from "../math/layer";
 import { flat, plane, type Shape5, unravel } from "../math/shape";
 import { FIRST_IMAGE, type ImageSettings } from "../views/image/settings";
+import type { Key } from "./key";
 import { Session } from "./session";
 import { type Editable, isConvolution, type Spec, start } from "./spec";
 
@@ -69,8 +70,15 @@ export class App {
   readonly unlinked = signal(false);
   readonly catalogue = signal<Record<string, unknown> | null>(null);
 
-  constructor(readonly client: Client) {
+  /** @param key the one that the client sends. */
+  constructor(readonly client: Client, readonly key: Key) {
     this.session = new Session(client, start("conv"));
+  }
+
+  /** Another key, or none, and once more what waits for one. */
+  useKey(next: string | null): void {
+    this.key.set(next);
+    this.session.tryNow();
   }
 
   readonly shapes: Read<Partial<Record<Role, Shape5>>> = computed(

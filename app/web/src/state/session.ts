@@ -16,7 +16,8 @@ export interface Refusal {
 }
 
 export interface Trouble {
-  readonly kind: "offline" | "busy" | "problem";
+  /** `key`: the service wants one, or another one. */
+  readonly kind: "offline" | "busy" | "key" | "problem";
   readonly message: string;
   /** When the page asks again by itself, or null where that would not help. */
   readonly retryAt: number | null;
@@ -25,6 +26,12 @@ export interface Trouble {
 const REMEMBERED = 64;
 /** What a timer can count, and a user may have patience for. */
 const LONGEST_WAIT_S = 600;
+
+function kindOf(error: ConvokeError): Trouble["kind"] {
+  if (error instanceof NetworkError) return "offline";
+  if (!(error instanceof ProblemError)) return "problem";
+  return error.temporary ? "busy" : error.locked ? "key" : "problem";
+}
 
 const keyOf = (spec: Spec) => JSON.stringify([spec.op, planRequest(spec)]);
 
@@ -154,14 +161,14 @@ export class Session {
 
   /** Says what is wrong and asks again by `again`, where time may help. */
   report(error: ConvokeError, again: () => void, who: unknown): void {
-    const offline = error instanceof NetworkError;
-    const temporary = offline || (error instanceof ProblemError && error.temporary);
+    const kind = kindOf(error);
+    const temporary = kind === "offline" || kind === "busy";
     const asked = error instanceof ProblemError ? error.retryAfter : null;
     // As late as the service asks for; where it does not say, later each time.
     const wait = asked === null ? 2 ** Math.min(this.retries, 4) * 0.5 : Math.min(LONGEST_WAIT_S, Math.max(1, asked));
     this.retries += 1;
     this.trouble.set({
-      kind: offline ? "offline" : temporary ? "busy" : "problem",
+      kind,
       message: error.message,
       retryAt: temporary ? Date.now() + wait * 1000 : null,
     });

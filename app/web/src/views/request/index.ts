@@ -19,10 +19,11 @@ const LANGUAGES = ["curl", "Python", "JavaScript", "PyTorch"] as const;
 type Language = (typeof LANGUAGES)[number];
 
 export function asked(app: App, served: Served, action: Action): Asked {
+  const keyed = app.key() !== null;
   const { spec, shapes, given } = served;
   const { dy, ...inputs } = given;
   const tensors = sentTensors(spec, shapes, action === "backward" ? { ...inputs, dy } : inputs);
-  return { url: new URL(".", document.baseURI).href, action, op: spec.op, config: spec.config, tensors, wants: wanted(app.session.served()!.spec) };
+  return { url: new URL(".", document.baseURI).href, action, op: spec.op, config: spec.config, tensors, wants: wanted(app.session.served()!.spec), keyed };
 }
 
 function encoded(of: Asked): Uint8Array<ArrayBuffer> {

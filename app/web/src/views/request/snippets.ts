@@ -12,12 +12,16 @@ export interface Asked {
   /** As they are sent. */
   readonly tensors: Readonly<Record<string, Tensor>>;
   readonly wants: readonly string[];
+  /** A key goes with it. Programs take theirs from the environment: they are copied and sent around. */
+  readonly keyed: boolean;
 }
 
 /** More numbers than this are not written out; the program reads the exported file instead. */
 export const MOST_NUMBERS = 600;
 export const FILE = "convoke.json";
 export const BODY = "convoke.msgpack";
+/** The variable of the environment that programs read the key from; those named CONVOKE_… are settings of a service. */
+export const KEY = "SERVICE_KEY";
 
 export function numbersIn(asked: Asked): number {
   return Object.values(asked.tensors).reduce((sum, { data }) => sum + data.length, 0);
@@ -45,11 +49,13 @@ function jsonNumber(value: number): string {
 
 export function curl(asked: Asked): string {
   const url = `${asked.url}v1/${asked.op}/${asked.action}`;
+  const note = asked.keyed ? [`# The key is in the environment, as ${KEY}.`] : [];
+  const key = asked.keyed ? [`  -H "authorization: Bearer $${KEY}" \\`] : [];
   if (isLong(asked)) {
-    return [`# The body is the file ${BODY}, from the button below.`, `curl -s ${url} \\`,
+    return [...note, `# The body is the file ${BODY}, from the button below.`, `curl -s ${url} \\`, ...key,
       "  -H 'content-type: application/vnd.msgpack' -H 'accept: application/json' \\", `  --data-binary @${BODY}`].join("\n");
   }
-  return `curl -s ${url} \\\n  -H 'content-type: application/json' \\\n  -d '${jsonBody(asked)}'`;
+  return [...note, `curl -s ${url} \\`, ...key, "  -H 'content-type: application/json' \\", `  -d '${jsonBody(asked)}'`].join("\n");
 }
 
 function pythonData(asked: Asked): string {
@@ -69,7 +75,13 @@ tensors = {
 
 export function pythonProgram(asked: Asked): string {
   const wants = asked.action === "backward" ? `, "wants": ${python(asked.wants)}` : "";
-  return `${isLong(asked) ? "import json\n" : ""}import urllib.request
+  const kind = '"content-type": "application/vnd.msgpack"';
+  const headers = !asked.keyed ? `{${kind}}` : `{
+        ${kind},
+        # The key is in the environment, as ${KEY}.
+        "authorization": f"Bearer {os.environ['${KEY}']}",
+    }`;
+  return `${isLong(asked) ? "import json\n" : ""}${asked.keyed ? "import os\n" : ""}import urllib.request
 
 import msgpack
 import numpy as np
@@ -90,7 +102,7 @@ body |= {name: packed(array) for name, array in tensors.items()}
 request = urllib.request.Request(
     "${asked.url}v1/${asked.op}/${asked.action}",
     msgpack.packb(body),
-    {"content-type": "application/vnd.msgpack"},
+    ${headers},
 )
 with urllib.request.urlopen(request) as response:
     answer = msgpack.unpackb(response.read())
@@ -105,6 +117,8 @@ function hasOdd(asked: Asked): boolean {
 
 export function javascript(asked: Asked): string {
   const long = isLong(asked);
+  const key = asked.keyed ? `, authorization: \`Bearer \${process.env.${KEY}}\`` : "";
+  const note = asked.keyed ? `  // The key is in the environment, as ${KEY}.\n` : "";
   const entries = Object.entries(asked.tensors).map(([name, { data, shape }]) => {
     const int = kindOf(data) === "int64";
     const values = long ? `saved.${name}.data` : list(plain(data), "  ").replaceAll("nan", "NaN").replaceAll("inf", "Infinity");
@@ -121,7 +135,7 @@ ${entries.join("\n")}${asked.action === "backward" ? `\n  wants: ${JSON.stringif
 };
 const response = await fetch("${asked.url}v1/${asked.op}/${asked.action}", {
   method: "POST",
-  headers: { "content-type": "application/vnd.msgpack" },
+${note}  headers: { "content-type": "application/vnd.msgpack"${key} },
   body: encode(body),
 });
 const answer = decode(new Uint8Array(await response.arrayBuffer()));
