@@ -17,7 +17,13 @@ export function fill(preset: PresetName, seed = 1): Fill {
 }
 
 export function edited(of: Fill, index: number, value: number): Fill {
-  return { ...of, edits: new Map(of.edits).set(index, Math.fround(value)) };
+  return editedAll(of, new Map([[index, value]]));
+}
+
+export function editedAll(of: Fill, values: ReadonlyMap<number, number>): Fill {
+  const edits = new Map(of.edits);
+  for (const [index, value] of values) edits.set(index, Math.fround(value));
+  return { ...of, edits };
 }
 
 const realised = new WeakMap<Fill, { shape: string; data: Float32Array }>();

@@ -30,6 +30,14 @@ export function editor(options: GridOptions, of: { index: number; text: string }
     if (event.key === "Enter") finish(true);
     else if (event.key === "Escape") finish(false);
   });
+  field.addEventListener("paste", (event) => {
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    // One number goes into the field; a block begins at its cell.
+    if (!options.onPaste || !/[\s;[]/.test(text.trim())) return;
+    event.preventDefault();
+    finish(false);
+    options.onPaste(text, of.index);
+  });
   field.addEventListener("pointerdown", (event) => event.stopPropagation());
   field.addEventListener("blur", () => finish(true));
   return field;

@@ -4,6 +4,7 @@ import { h } from "../core/dom";
 import { effect, type Read, signal } from "../core/signal";
 import { type Plane } from "./draw";
 import { type Light } from "./light";
+import { clipboard } from "./clipboard";
 import { editor } from "./editor";
 import { paintWhenChanged } from "./painting";
 import { brushOf, type OpenEditor, pointing } from "./pointing";
@@ -20,6 +21,10 @@ export interface GridOptions {
   readonly onClear?: () => void;
   /** A new value for a cell: absent where the tensor is not the user's to set. */
   readonly onEdit?: (index: number, value: number) => void;
+  /** A text from the clipboard, to begin at a cell. */
+  readonly onPaste?: (text: string, index: number) => void;
+  /** The plane on show has gone to the clipboard. */
+  readonly onCopy?: () => void;
   /** While painting, dragging sets cells to this value. */
   readonly brush?: Read<number | null>;
   readonly data?: Record<string, Read<string | number>>;
@@ -86,6 +91,7 @@ export function gridView(options: GridOptions): GridView {
   };
   pointing(element, canvas, options, edit);
   typing(element, options, cursor, edit);
+  clipboard(element, options, cursor);
   return { element, canvas };
 }
 

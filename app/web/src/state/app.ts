@@ -3,7 +3,7 @@
 import type { Client } from "../client";
 import { NOTHING, type Sheet } from "../export/panels";
 import { batch, computed, type Read, signal } from "../core/signal";
-import { edited } from "../data/fill";
+import { editedAll } from "../data/fill";
 import type { Explanation, Role } from "../math/layer";
 import { flat, plane, type Shape5, unravel } from "../math/shape";
 import { FIRST_IMAGE, type ImageSettings } from "../views/image/settings";
@@ -176,9 +176,14 @@ export class App {
 
   /** Sets single cells of a tensor that is the user's. */
   edit(role: Editable, index: number, value: number): void {
+    this.editAll(role, new Map([[index, value]]));
+  }
+
+  /** Sets several of them as one change. */
+  editAll(role: Editable, values: ReadonlyMap<number, number>): void {
     this.session.change((spec) => ({
       ...spec,
-      fills: { ...spec.fills, [role]: edited(spec.fills[role], index, value) },
+      fills: { ...spec.fills, [role]: editedAll(spec.fills[role], values) },
     }), role);
   }
 

@@ -8,8 +8,8 @@ import type { App } from "../../state/app";
 import { type Served, valuesOf } from "../../state/served";
 import { agrees, verdict } from "./agreement";
 import { facts } from "./facts";
-import { isMade, SYMBOL } from "./names";
-import { placeOf, symbol } from "./tensor";
+import { isMade, placeOf, SYMBOL } from "./names";
+import { symbol } from "./tensor";
 import { coloursOf, termTable } from "./terms";
 import { sentence } from "./words";
 

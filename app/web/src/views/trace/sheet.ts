@@ -7,9 +7,9 @@ import type { App } from "../../state/app";
 import { type Served, valuesOf } from "../../state/served";
 import { OPERATIONS } from "../../state/spec";
 import { arrowsShown, placeOn } from "./arrows";
-import { SYMBOL } from "./names";
+import { placeOf, SYMBOL } from "./names";
 import type { Stage } from "./stage";
-import { placeOf, shapeText } from "./tensor";
+import { shapeText } from "./tensor";
 
 const COLUMNS: readonly (readonly [Role, Role | null])[] = [
   ["x", "dx"], ["weight", "dweight"], ["indices", null], ["bias", "dbias"], ["y", "dy"],

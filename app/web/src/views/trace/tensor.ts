@@ -10,11 +10,12 @@ import { type GridView, gridView } from "../../grid/view";
 import { legend } from "../../grid/legend";
 import { thumbnails } from "../../grid/thumbnails";
 import { type Role, SPACE } from "../../math/layer";
-import { plane as planeSize, position } from "../../math/shape";
+import { plane as planeSize } from "../../math/shape";
 import type { App } from "../../state/app";
 import { isConvolution, type Editable } from "../../state/spec";
 import { valuesOf } from "../../state/served";
-import { IN_WORDS, isMade, SYMBOL } from "./names";
+import { IN_WORDS, isMade, placeOf, SYMBOL } from "./names";
+import { copied, paste } from "./paste";
 import { type Planes, sliceOf } from "./planes";
 
 const EDITABLE: ReadonlySet<Role> = new Set<Role>(["x", "weight", "bias", "dy", "indices"]);
@@ -23,13 +24,6 @@ export function symbol(role: Role): HTMLElement {
   const name = SYMBOL[role];
   return h("span", { class: "symbol" }, name.startsWith("d") && name.length > 1
     ? [h("span", { class: "d" }, "d"), name.slice(1)] : name);
-}
-
-/** `[0, 1, 2, 2]` with as many places as the tensor has. */
-export function placeOf(app: App, role: Role, index: number): string {
-  const shape = app.shapes()[role]!;
-  const dims = app.session.served()!.spec.dims;
-  return SPACE[role] === "bias" ? `${index}` : position(shape, index, dims).join(", ");
 }
 
 /** @param indent pixels by which the plane stands further right, so that positions stand below positions. */
@@ -49,6 +43,8 @@ export function tensorCard(app: App, planes: Planes, role: Role, cell: Read<numb
       app.unpin();
     },
     onEdit: editable ? (index, value) => app.edit(role as Editable, toFlat(index), value) : undefined,
+    onPaste: (text, index) => paste(app, role, text, index),
+    onCopy: () => copied(app, role),
     brush: app.brush,
     data: {
       role: () => role,
@@ -153,7 +149,7 @@ function fillMenu(app: App, role: Editable): HTMLElement {
     h("div", { class: "field-line", hidden: () => !seeded() }, h("span", null, "Seed"),
       stepper({ label: "Seed", value: () => now().seed, minimum: 0, maximum: 999999, onChange: (seed) => put(now().preset, seed) })),
     brushRow(app),
-    h("p", { class: "hint" }, "Or choose a cell and type a number."),
+    h("p", { class: "hint" }, "Or choose a cell and type a number, or paste several."),
   ]);
 }
 

@@ -7,8 +7,7 @@ import { article, count, tiny } from "../../core/format";
 import { stepper } from "../../form/widgets";
 import type { App } from "../../state/app";
 import { inWords } from "../../state/spec";
-import { SYMBOL } from "../trace/names";
-import { placeOf } from "../trace/tensor";
+import { placeOf, SYMBOL } from "../trace/names";
 import { type Check, verify } from "./checks";
 
 export function verifyView(app: App): HTMLElement {

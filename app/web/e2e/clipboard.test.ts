@@ -1,0 +1,152 @@
+/** Numbers to and from spreadsheets and programs, by the clipboard and the keyboard alone. */
+
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { go, grid, launch, link, open, settled } from "./browser";
+import { serious } from "./serious";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launch();
+});
+afterAll(() => browser.close());
+
+const LAYER = { op: "conv", c: 2, o: 1, size: "4.4", x: "zeros.1", config: {}, cell: "x.0.0.0.0.0" };
+const permissions = ["clipboard-read", "clipboard-write"];
+const value = (page: Page, role: "x" | "weight" | "dy" | "dx" | "indices") => page.evaluate((name) => window.convoke.value(name), role);
+const notice = (page: Page) => page.locator(".notice");
+
+async function paste(page: Page, role: string, text: string): Promise<void> {
+  await page.locator(grid(role)).focus();
+  await page.evaluate((given) => navigator.clipboard.writeText(given), text);
+  await page.keyboard.press("Control+V");
+}
+
+it("a block is pasted from the chosen cell on, as one change that a link has", async () => {
+  const { page, done } = await open(browser, link(LAYER), { permissions });
+  await page.waitForLoadState("networkidle");
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  await page.locator(grid("x")).focus();
+  for (const key of ["Control+Home", "ArrowDown", "ArrowRight"]) await page.keyboard.press(key);
+  await paste(page, "x", "1\t2,5\r\n-3\t0,125\r\n");
+  await page.waitForFunction(() => window.convoke.value("x")[5] === 1);
+  expect((await value(page, "x")).slice(0, 16)).toEqual([0, 0, 0, 0, 0, 1, 2.5, 0, 0, -3, 0.125, 0, 0, 0, 0, 0]);
+  expect(await notice(page).textContent()).toContain("4 numbers (2 × 2) pasted into X, from [0, 0, 1, 1] on.");
+  expect(asked).toEqual(["/v1/conv/backward"]);
+  await settled(page);
+  expect(await page.locator(".cell-name").textContent()).toContain("X[0, 0, 1, 1]=1");
+  await page.waitForFunction(() => location.hash.includes("0.125"));
+  const after = await value(page, "dx");
+  const again = await open(browser, new URL(page.url()).hash);
+  expect(await value(again.page, "dx")).toEqual(after);
+  await again.done();
+  await done();
+});
+
+it("weights and dY take a list of Python's and NumPy's print, and the plane on show is the one that is filled", async () => {
+  const { page, done } = await open(browser, link({ ...LAYER, pick: "0.1.0.0.0.0", cell: "weight.0.1.0.0.0" }), { permissions });
+  await paste(page, "weight", "np.array([[1, 2, 3],\n          [4, 5, 6],\n          [7, 8, 9]])");
+  await page.waitForFunction(() => window.convoke.value("weight")[17] === 9);
+  expect((await value(page, "weight")).slice(9)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  await page.locator(grid("dy")).focus();
+  await page.keyboard.press("Control+Home");
+  await paste(page, "dy", "[[ 0.5 -1. ]\n [ 2.   3. ]]");
+  await page.waitForFunction(() => window.convoke.value("dy")[3] === 3);
+  expect(await value(page, "dy")).toEqual([0.5, -1, 2, 3]);
+  await settled(page);
+  await done();
+});
+
+it("what does not fit is left out, what is no number is named and changes nothing", async () => {
+  const { page, done } = await open(browser, link({ ...LAYER, cell: "x.0.0.0.2.2" }), { permissions });
+  await paste(page, "x", "1 2 3\n4 5 6\n7 8 9");
+  await page.waitForFunction(() => window.convoke.value("x")[15] === 5);
+  expect(await notice(page).textContent()).toContain("4 of 9 numbers (3 × 3) pasted into X, from [0, 0, 2, 2] on; 5 beyond its edge left out.");
+  expect((await value(page, "x")).slice(0, 16)).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 4, 5]);
+  const before = await value(page, "x");
+  let asked = 0;
+  page.on("request", () => {
+    asked += 1;
+  });
+  await paste(page, "x", "6 7\n8 nine");
+  await notice(page).getByText("Nothing was pasted into X. Row 2, column 2: expected a finite number, got “nine”.").waitFor();
+  await paste(page, "dx", "6");
+  await notice(page).getByText("dX is worked out from the others").waitFor();
+  expect(asked).toBe(0);
+  expect(await value(page, "x")).toEqual(before);
+  await go(page, link({ op: "max_unpool", cell: "indices.0.0.0.0.0" }));
+  await paste(page, "indices", "0 49");
+  await notice(page).getByText("Row 1, column 2: expected a whole number from 0 to 48, got “49”.").waitFor();
+  await paste(page, "indices", "48");
+  await page.waitForFunction(() => window.convoke.value("indices")[0] === 48);
+  await settled(page);
+  await done();
+});
+
+it("a block goes from the field of a cell to the grid, one number into the field", async () => {
+  const { page, done } = await open(browser, link(LAYER), { permissions });
+  await page.locator(grid("x")).focus();
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.press("Enter");
+  const editor = page.locator(".grid-editor");
+  await page.evaluate(() => navigator.clipboard.writeText("8\t9\n"));
+  await page.keyboard.press("Control+V");
+  await page.waitForFunction(() => window.convoke.value("x")[1] === 9);
+  expect(await editor.count()).toBe(0);
+  expect((await value(page, "x")).slice(0, 3)).toEqual([8, 9, 0]);
+  await page.keyboard.press("Enter");
+  await page.evaluate(() => navigator.clipboard.writeText("-7,5"));
+  await page.keyboard.press("Control+V");
+  expect(await editor.inputValue()).toBe("-7,5");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => window.convoke.value("x")[0] === -7.5);
+  await done();
+});
+
+it("a grid's plane is copied with tabs, as it is on show, and pastes back to the same bits", async () => {
+  const { page, done } = await open(browser, link({ ...LAYER, x: "random.4", dims: 2, cell: "dx.0.1.0.0.0", pick: "0.1.0.0.0.0" }), { permissions });
+  const copied = async (role: string) => {
+    await page.locator(grid(role)).focus();
+    await page.keyboard.press("Control+C");
+    await notice(page).getByText("on the clipboard").waitFor();
+    return page.evaluate(() => navigator.clipboard.readText());
+  };
+  const dx = (await copied("dx")).split("\n").map((line) => line.split("\t").map(Number));
+  expect(await notice(page).textContent()).toContain("The 4 × 4 numbers of dX on show are on the clipboard");
+  expect(dx.map((row) => row.length)).toEqual([4, 4, 4, 4]);
+  expect(dx.flat().map(Math.fround)).toEqual((await value(page, "dx")).slice(16));
+  const before = await value(page, "x");
+  await copied("x");
+  await page.locator('[data-tensor="x"] .menu summary').click();
+  await page.getByRole("button", { name: "Zeros" }).click();
+  await page.waitForFunction(() => window.convoke.value("x").every((one) => one === 0));
+  await page.locator(grid("x")).focus();
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.press("Control+V");
+  await page.waitForFunction(() => window.convoke.value("x").some(Boolean));
+  expect((await value(page, "x")).slice(16)).toEqual(before.slice(16));
+  // What the sweep has not made yet is not on show.
+  await go(page, link({ ...LAYER, x: "ones.1", weight: "ones.1", way: "forward", step: 1, cell: "none" }));
+  expect(await copied("y")).toBe("18\t\n\t");
+  // Beside grids the clipboard is the browser's own affair.
+  await page.locator(".sentence, .inspector .hint").first().evaluate((el) => getSelection()!.selectAllChildren(el));
+  await page.locator("#tab-trace").focus();
+  await page.keyboard.press("Control+C");
+  expect((await page.evaluate(() => navigator.clipboard.readText())).length).toBeGreaterThan(10);
+  await done();
+});
+
+it("what was pasted and copied is said to screen readers, in any colour and a narrow window", async () => {
+  for (const colorScheme of ["light", "dark"] as const) {
+    const { page, done } = await open(browser, link(LAYER), { permissions, colorScheme, viewport: { width: 360, height: 740 } });
+    await paste(page, "x", "1 2 3 4 5 6");
+    const said = page.getByRole("status").filter({ hasText: "4 of 6 numbers (1 × 6) pasted into X" });
+    await said.waitFor();
+    expect(await serious(page)).toEqual([]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+    await page.locator(".key .menu summary").click();
+    expect(await page.locator(".keys").textContent()).toMatch(/Ctrl C.*Ctrl V/);
+    await done();
+  }
+});

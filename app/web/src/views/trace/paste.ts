@@ -1,0 +1,48 @@
+/** Numbers from the clipboard into a plane, and words for what came of it. */
+
+import { count } from "../../core/format";
+import { type Block, BlockError, FINITE, laid, readBlock, type Wanted } from "../../data/block";
+import type { Role } from "../../math/layer";
+import { size, spatial } from "../../math/shape";
+import type { App } from "../../state/app";
+import type { Editable } from "../../state/spec";
+import { isMade, placeOf, SYMBOL } from "./names";
+import { sliceOf } from "./planes";
+
+/** @param index the cell of the plane that the numbers begin at. */
+export function paste(app: App, role: Role, text: string, index: number): void {
+  const name = SYMBOL[role];
+  if (isMade(role)) {
+    app.notice.set(`${name} is worked out from the others: numbers can be pasted into those.`);
+    return;
+  }
+  try {
+    const block = readBlock(text, wantedBy(app, role));
+    app.notice.set(write(app, role, block, index));
+  } catch (error) {
+    if (!(error instanceof BlockError)) throw error;
+    app.notice.set(`Nothing was pasted into ${name}. ${error.message}.`);
+  }
+}
+
+/** Indices are cells of the output's plane; all other tensors hold float32. */
+function wantedBy(app: App, role: Editable): Wanted {
+  if (role !== "indices") return FINITE;
+  const last = size(spatial(app.shapes().y!)) - 1;
+  return { words: `a whole number from 0 to ${last}`, test: (value) => Number.isInteger(value) && value >= 0 && value <= last };
+}
+
+function write(app: App, role: Editable, block: Block, index: number): string {
+  const slice = sliceOf(app, role);
+  const cells = laid(block, slice, index);
+  app.editAll(role, new Map([...cells].map(([at, value]) => [slice.base + at, value])));
+  const left = block.values.length - cells.size;
+  const from = `${SYMBOL[role]}, from [${placeOf(app, role, slice.base + index)}] on`;
+  if (left === 0) return `${count(cells.size, "number")} (${block.rows} × ${block.cols}) pasted into ${from}.`;
+  return `${cells.size} of ${count(block.values.length, "number")} (${block.rows} × ${block.cols}) pasted into ${from}; ${left} beyond its edge left out.`;
+}
+
+export function copied(app: App, role: Role): void {
+  const { rows, cols } = sliceOf(app, role);
+  app.notice.set(`The ${rows} × ${cols} numbers of ${SYMBOL[role]} on show are on the clipboard, with tabs between them.`);
+}
