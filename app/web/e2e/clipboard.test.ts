@@ -104,6 +104,18 @@ it("a block goes from the field of a cell to the grid, one number into the field
   await done();
 });
 
+it("a double tap opens the field, where there is no keyboard to paste by", async () => {
+  const { page, done } = await open(browser, link(LAYER), { permissions, viewport: { width: 390, height: 844 }, hasTouch: true });
+  const box = (await page.locator(grid("x")).boundingBox())!;
+  for (let tap = 0; tap < 2; tap += 1) await page.touchscreen.tap(box.x + 12, box.y + 12);
+  await page.locator(".grid-editor").waitFor();
+  await page.evaluate(() => navigator.clipboard.writeText("5\t6\n7\t8"));
+  await page.keyboard.press("Control+V");
+  await page.waitForFunction(() => window.convoke.value("x")[5] === 8);
+  expect((await value(page, "x")).slice(0, 6)).toEqual([5, 6, 0, 0, 7, 8]);
+  await done();
+});
+
 it("a grid's plane is copied with tabs, as it is on show, and pastes back to the same bits", async () => {
   const { page, done } = await open(browser, link({ ...LAYER, x: "random.4", dims: 2, cell: "dx.0.1.0.0.0", pick: "0.1.0.0.0.0" }), { permissions });
   const copied = async (role: string) => {
