@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from app import __version__
@@ -41,9 +42,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     given = vars(_parser().parse_args(arguments))
     if given.pop("command") == "settings":
-        print(table(), end="")
-        return 0
+        return _show(table())
     return _serve(given)
+
+
+def _show(text: str) -> int:
+    try:
+        print(text, end="", flush=True)
+    except OSError as error:
+        # What Python holds of it still would fail once more at the end, with a traceback.
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return 0  # whoever reads has seen enough, as `head` does
+        print(f"convoke: the settings cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def _serve(options: dict[str, str | None]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -20,8 +21,10 @@ from app.workers.cpus import available_cpus
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """The command, in an environment without other settings."""
+def run(
+    *arguments: str, output: int = subprocess.PIPE, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """The command, in an environment without other settings; `output` is a file to write to."""
     return subprocess.run(
         [
             sys.executable,
@@ -31,7 +34,8 @@ def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         ],
         cwd=ROOT,
         env={"PATH": "/usr/bin:/bin", **environ},
-        capture_output=True,
+        stdout=output,
+        stderr=subprocess.PIPE,
         text=True,
         timeout=120,
         check=False,
@@ -152,6 +156,22 @@ def test_limits_say_what_they_are() -> None:
 def test_the_command_lists_the_table() -> None:
     done = run("settings")
     assert (done.returncode, done.stdout) == (0, table())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_the_command_says_in_a_line_that_the_table_cannot_be_written() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = run("settings", output=full.fileno())
+    assert done.returncode == 1
+    assert done.stderr == "convoke: the settings cannot be written: No space left on device\n"
+
+
+def test_the_command_says_nothing_where_its_reader_has_seen_enough() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        done = run("settings", output=closed.fileno())
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
