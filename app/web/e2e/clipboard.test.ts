@@ -84,6 +84,26 @@ it("what does not fit is left out, what is no number is named and changes nothin
   await done();
 });
 
+it("nothing is pasted where cells are about to stand elsewhere", async () => {
+  const { page, done } = await open(browser, link({ ...LAYER, c: 1 }), { permissions });
+  let release = () => undefined as void;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  await page.route("**/v1/**", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.getByRole("button", { name: "more Input W" }).click();
+  await page.locator('.page[data-stale="1"]').waitFor();
+  await paste(page, "x", "1 2\n3 4");
+  await notice(page).getByText("Nothing was pasted into X: the layer has changed, and its grids have yet to follow.").waitFor();
+  release();
+  await settled(page);
+  expect(await value(page, "x")).toEqual(Array(20).fill(0));
+  await paste(page, "x", "1 2\n3 4");
+  await page.waitForFunction(() => window.convoke.value("x")[6] === 4);
+  await done();
+});
+
 it("a block goes from the field of a cell to the grid, one number into the field", async () => {
   const { page, done } = await open(browser, link(LAYER), { permissions });
   await page.locator(grid("x")).focus();

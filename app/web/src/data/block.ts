@@ -1,6 +1,6 @@
 /**
  * A block of numbers as text. Read from what spreadsheets, NumPy and lists of Python, JSON or MATLAB look like: rows on
- * lines, between semicolons or in brackets; columns between tabs, commas or spaces. Written with tabs.
+ * lines, between semicolons or in brackets; columns between tabs, commas or spaces, or semicolons on lines. Written with tabs.
  */
 
 import { count } from "../core/format";
@@ -60,20 +60,35 @@ function quoted(text: string): string {
   return text === "" ? "nothing" : `“${text.length > 24 ? `${text.slice(0, 24)}…` : text}”`;
 }
 
+/** Not so the spaces between thousands, which no line is broken at. */
+const BETWEEN_CELLS = /[^\S\u00a0\u2007\u2009\u202f]*,\s*|[^\S\u00a0\u2007\u2009\u202f]+/;
+/** One number with a decimal comma, as the single column of a spreadsheet has, or two: nobody can tell. */
+const EITHER = /^ *[+-]?\d+,\d+(e[+-]?\d+)? *$/i;
+
 /** Cells of a row that has no tabs. */
 function spaced(row: string): string[] {
   const text = row.trim();
-  return text === "" ? [] : text.split(/\s*,\s*|\s+/);
+  // Where spaces stand between cells, a comma inside of one as in `1,5 2,5` is left to be refused.
+  return text === "" ? [] : text.split(/\S,\S/.test(text) && /[^\s,]\s+[^\s,]/.test(text) ? /\s+/ : BETWEEN_CELLS);
 }
 
 function lines(text: string): string[][] {
-  const rows = text.replace(/^( *\n)+/, "").trimEnd().replace(/;$/, "").split(/[\n;]/);
-  return text.includes("\t") ? pointed(rows.map((row) => row.split("\t").map((cell) => cell.trim()))) : rows.map(spaced);
+  const all = text.replace(/^( *\n)+/, "").trimEnd();
+  if (text.includes("\t")) return separated(all.split("\n"), "\t");
+  // Inside of several lines semicolons are between columns, as files have them; else they end rows.
+  if (all.includes("\n") && /;[^\S\n]*[^\s;]/.test(all)) return separated(all.split("\n"), ";");
+  const rows = all.replace(/;$/, "").split(/;[^\S\n]*\n|[\n;]/);
+  if (rows.every((row) => EITHER.test(row))) throw new BlockError("Row 1", "a point, or a space after the comma", quoted(rows[0].trim()));
+  return rows.map(spaced);
+}
+
+function separated(rows: readonly string[], by: string): string[][] {
+  return pointed(rows.map((row) => row.split(by).map((cell) => cell.trim())));
 }
 
 /**
- * Beside tabs, which come from a spreadsheet, a comma is part of a number. It is the decimal one if some number shows it;
- * `1,234` alone could be either, and is left to be refused.
+ * Beside tabs, which come from a spreadsheet, and a file's semicolons a comma is part of a number. It is the decimal one if
+ * some number shows it; `1,234` alone could be either, and is left to be refused.
  */
 function pointed(rows: string[][]): string[][] {
   const cells = rows.flat();

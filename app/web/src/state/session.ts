@@ -96,13 +96,19 @@ export class Session {
     this.trouble.set(null);
   }
 
+  /** The layer that is asked for is not the one on show, beside its numbers: cells stand elsewhere in it. */
+  get reshaped(): boolean {
+    const served = this.served.peek();
+    return served !== null && keyOf(served.spec) !== keyOf(this.draft.peek());
+  }
+
   /** Whether the service would plan this layer; false where it refuses. */
   async accepts(spec: Spec, abort: AbortSignal): Promise<boolean> {
     try {
       await this.planned(spec, abort);
       return true;
     } catch (error) {
-      if (error instanceof ProblemError && !error.temporary) return false;
+      if (error instanceof ProblemError && !error.temporary && !error.locked) return false;
       throw error;
     }
   }

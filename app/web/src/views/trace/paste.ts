@@ -16,6 +16,10 @@ export function paste(app: App, role: Role, text: string, index: number): void {
     app.notice.set(`${name} is worked out from the others: numbers can be pasted into those.`);
     return;
   }
+  if (app.session.reshaped) {
+    app.notice.set(`Nothing was pasted into ${name}: the layer has changed, and its grids have yet to follow.`);
+    return;
+  }
   try {
     const block = readBlock(text, wantedBy(app, role));
     app.notice.set(write(app, role, block, index));
