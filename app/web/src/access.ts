@@ -7,7 +7,7 @@ import type { App } from "./state/app";
 import { readKey } from "./state/key";
 
 const STAYS = "It stays in this tab until you close it, and is part of no link, file or program.";
-const NO_KEY = "A key has ASCII letters, digits and signs, and no spaces.";
+const NO_KEY = "A key has up to 4,096 ASCII letters, digits and signs, and no spaces.";
 
 /** Under the header while the service wants a key, or another one. */
 export function accessBar(app: App): HTMLElement {

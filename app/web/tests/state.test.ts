@@ -201,10 +201,12 @@ describe("a service in trouble is asked again", () => {
       expect(wait(session(), new ProblemError(503, {}, 1e9))).toBe(600_000);
       const one = session();
       const told = session();
-      for (const status of [401, 403]) {
-        told.report(new ProblemError(status, {}, null), () => undefined, told);
+      for (const one of [new ProblemError(401, {}, null), new ProblemError(403, { type: "/convoke/problems/forbidden" }, null)]) {
+        told.report(one, () => undefined, told);
         expect(told.trouble()).toMatchObject({ kind: "key", retryAt: null });
       }
+      told.report(new ProblemError(403, {}, null), () => undefined, told);
+      expect(told.trouble()).toMatchObject({ kind: "problem", retryAt: null });
       expect([1, 2, 3, 4, 5, 6].map(() => wait(one, new NetworkError("gone")))).toEqual([500, 1000, 2000, 4000, 8000, 8000]);
     } finally {
       vi.useRealTimers();
@@ -213,6 +215,12 @@ describe("a service in trouble is asked again", () => {
 });
 
 describe("a key", () => {
+  it("that is missing says nothing of a layer: what would be accepted is not asked on and on", async () => {
+    const refusing = async () => Response.json({}, { status: 401, headers: { "content-type": "application/problem+json" } });
+    const session = new Session(new Client("http://nowhere/", { fetch: refusing }), start("conv"));
+    await expect(session.accepts(start("conv"), new AbortController().signal)).rejects.toMatchObject({ status: 401 });
+  });
+
   afterEach(() => vi.unstubAllGlobals());
   const storage = () => {
     const kept = new Map<string, string>();
@@ -225,7 +233,7 @@ describe("a key", () => {
   it("is read as it is typed, with or without the header's word before it", () => {
     expect(["abc", "  a-b_c+d/e=  ", "Bearer abc", "bearer  abc\n"].map(readKey)).toEqual(["abc", "a-b_c+d/e=", "abc", "abc"]);
     // The header could not carry the others: the browser would throw, and it would look like no answer.
-    for (const text of ["", "  ", "two words", "schlüssel", "a\nb", "−"]) expect(readKey(text), text).toBeNull();
+    for (const text of ["", "  ", "two words", "schlüssel", "a\nb", "−", "k".repeat(4097)]) expect(readKey(text), text).toBeNull();
   });
 
   it("stays in the tab under the service's path, and nothing of it when it is forgotten", () => {

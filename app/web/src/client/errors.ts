@@ -59,8 +59,11 @@ export class ProblemError extends ConvokeError {
     return [429, 502, 503, 504].includes(this.status);
   }
 
-  /** A key is missing, or it is none of the service's: another one may help, and time does not. */
+  /**
+   * A key is missing, or it is none of the service's: another one may help, and time does not. A 403 may be somebody
+   * else's on the way, who asks for no key.
+   */
   get locked(): boolean {
-    return [401, 403].includes(this.status);
+    return this.status === 401 || this.problem.type?.endsWith("/problems/forbidden") === true;
   }
 }

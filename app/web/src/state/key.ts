@@ -8,8 +8,8 @@ export interface Key extends Read<string | null> {
   peek(): string | null;
 }
 
-/** What the header that carries it can hold, and the service's own setting asks for. */
-const KEY = /^[!-~]+$/;
+/** What the header that carries it can hold, and the service's own setting asks for; far longer ones are something else. */
+const KEY = /^[!-~]{1,4096}$/;
 
 /** The key in what was typed or pasted, with or without the header's `Bearer`; null where there is none. */
 export function readKey(text: string): string | null {
