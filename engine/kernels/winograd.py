@@ -106,17 +106,18 @@ def _transformed(plan: Tiling, w: Array) -> Array:
     (outputs, channels, deep), each = w.shape[:3], plan.together
     found = np.empty((len(both), outputs // each, deep, channels, each), w.dtype)
 
-    def part(number: int, some: slice) -> None:
-        own = w[number * each : (number + 1) * each, some].transpose(3, 2, 1, 0)
+    def part(number: int, some: slice, made: slice) -> None:
+        own = w[number * each : (number + 1) * each][made, some].transpose(3, 2, 1, 0)
         taps = direct.part(0, own.shape, w.dtype)
         taps[...] = own
         # Written through a copy: rows that lie a power of two apart would share cache lines.
         out = direct.part(1, (1, 1, len(both), own[0].size), w.dtype)
         multiply(both[None], taps.reshape(1, 1, TAPS * TAPS, -1), out)
-        found[:, number, :, some] = out.reshape(len(both), *own.shape[1:])
+        found[:, number, :, some, made] = out.reshape(len(both), *own.shape[1:])
 
-    fitting = max(1, TRANSFORMED // (deep * each))
-    parts = product(range(outputs // each), direct.slices(channels, fitting))
-    for_each(part, parts, TRANSFORMING * found.size)
+    wide = min(each, max(1, TRANSFORMED // deep))
+    fitting = max(1, TRANSFORMED // (deep * wide))
+    cuts = direct.slices(channels, fitting), direct.slices(each, wide)
+    for_each(part, product(range(outputs // each), *cuts), TRANSFORMING * found.size)
     # A product for every point, down and across, as products go through them.
     return found.reshape(-1, WIDTH + TAPS - 1, 1, outputs // each, deep * channels, each)

@@ -200,6 +200,11 @@ def test_tensors_between_addresses_are_copied_once(between: int) -> None:
             {"x": (1, 9, 6, 256), "weight": (3, 3, 256, 256), "dy": (1, 7, 4, 256)},
         ),
         (
+            "conv",
+            {"padding": [0, 1, 1], "algorithm": "winograd"},
+            {"x": (1, 1, 9, 4, 4), "weight": (3600, 1, 9, 3, 3), "dy": (1, 3600, 1, 4, 4)},
+        ),
+        (
             "lp_pool",
             {"kernel": [2, 7, 5], "stride": [2, 1, 1], "padding": "same"},
             {"x": (20, 16, 9, 15, 3), "dy": (20, 16, 5, 15, 3)},
@@ -225,6 +230,7 @@ def test_tensors_between_addresses_are_copied_once(between: int) -> None:
     ],
     ids=[
         "copies of a weight in another order",
+        "filters of one channel that are transformed",
         "more padding than inputs",
         "maxima far apart",
         "means far apart",
