@@ -23,7 +23,7 @@ from engine.kernels.nan import settle
 from engine.kernels.patches import gather, scatter, within
 from engine.kernels.products import LINE, multiply
 from engine.kernels.requests import RequestBlock, request_blocks, sum_samples
-from engine.threads import alike, for_each, get_threads, scratch
+from engine.threads import PART_BYTES, alike, for_each, get_threads, scratch
 
 Array = NDArray[Any]
 
@@ -293,6 +293,8 @@ def _windows(c: Correlation, tile: Tile, lead: tuple[int, ...], in_rows: bool) -
 
 def _columns(c: Correlation, lead: tuple[int, ...], width: int, dtype: np.dtype[Any]) -> Array:
     """A place for the windows of (n, g, c) channels at `width` positions, as (n, g, c·K, T)."""
-    # Rows begin on cache lines, so that tiles of them do.
-    pitch = -(-width // LINE) * LINE if width > LINE else width
-    return part(0, (*lead[:2], lead[2] * c.taps, pitch), dtype)[..., :width]
+    # Rows begin on cache lines, so that tiles of them do, if they fit the scratch so.
+    pitch, rows = -(-width // LINE) * LINE, lead[2] * c.taps
+    if width <= LINE or prod(lead[:2]) * rows * pitch * dtype.itemsize > PART_BYTES:
+        pitch = width
+    return part(0, (*lead[:2], rows, pitch), dtype)[..., :width]

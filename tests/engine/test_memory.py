@@ -201,6 +201,11 @@ def test_tensors_between_addresses_are_copied_once(between: int) -> None:
         ),
         (
             "conv",
+            {},
+            {"x": (1, 2560, 3, 19), "weight": (3, 2560, 3, 3), "dy": (1, 3, 1, 17)},
+        ),
+        (
+            "conv",
             {"padding": [0, 1, 1], "algorithm": "winograd"},
             {"x": (1, 1, 9, 4, 4), "weight": (3600, 1, 9, 3, 3), "dy": (1, 3600, 1, 4, 4)},
         ),
@@ -230,6 +235,7 @@ def test_tensors_between_addresses_are_copied_once(between: int) -> None:
     ],
     ids=[
         "copies of a weight in another order",
+        "short rows of many windows",
         "filters of one channel that are transformed",
         "more padding than inputs",
         "maxima far apart",
