@@ -11,8 +11,7 @@ const NO_KEY = "A key has up to 4,096 ASCII letters, digits and signs, and no sp
 
 /** Under the header while the service wants a key, or another one. */
 export function accessBar(app: App): HTMLElement {
-  const { session } = app;
-  const locked = memo(() => session.trouble()?.kind === "key");
+  const { locked } = app.session;
   const bar = h("div", { class: () => (locked() ? "trouble access" : null), "data-trouble": () => (locked() ? "key" : null) });
   effect(() => {
     // The key has fitted, and the field that it was typed into is about to go: so that the focus is not lost with it.

@@ -2,7 +2,7 @@ import "./styles/index.css";
 import { accessBar, keyMenu } from "./access";
 import { Client, ProblemError } from "./client";
 import { h } from "./core/dom";
-import { effect, memo, type Read, signal } from "./core/signal";
+import { effect, type Read, signal } from "./core/signal";
 import { exportMenu } from "./export/menu";
 import { keyboard } from "./keyboard";
 import type { Explanation, Role } from "./math/layer";
@@ -60,9 +60,8 @@ async function loadCatalogue(): Promise<void> {
 }
 
 function followCatalogue(): void {
-  const locked = memo(() => app.session.trouble()?.kind === "key");
   effect(() => {
-    if (!locked() && !app.catalogue.peek()) void loadCatalogue();
+    if (!app.session.locked() && !app.catalogue.peek()) void loadCatalogue();
   });
 }
 

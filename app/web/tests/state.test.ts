@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Client, type ConvokeError, NetworkError, ProblemError } from "../src/client";
-import { edited, fill, realise, realiseIndices } from "../src/data/fill";
+import { edited as editedAll, type Fill, fill, realise, realiseIndices } from "../src/data/fill";
 import { MOST_BYTES, packNumbers } from "../src/data/pack";
 import { fillPreset, PRESETS } from "../src/data/presets";
 import { isPacked, packFill, readFill, unpackFill, writeFill } from "../src/data/text";
@@ -13,6 +13,8 @@ import { permute, sentShape, toOwn, toSent } from "../src/state/layout";
 import { Session } from "../src/state/session";
 import { givenShapes, OPERATIONS, start, withField } from "../src/state/spec";
 import { type Linked, readHash, writeHash } from "../src/state/url";
+
+const edited = (of: Fill, index: number, value: number) => editedAll(of, new Map([[index, value]]));
 
 describe("contents", () => {
   it("come back from their text, edits and raw numbers included", () => {

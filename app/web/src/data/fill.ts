@@ -16,11 +16,7 @@ export function fill(preset: PresetName, seed = 1): Fill {
   return { preset, seed, edits: new Map() };
 }
 
-export function edited(of: Fill, index: number, value: number): Fill {
-  return editedAll(of, new Map([[index, value]]));
-}
-
-export function editedAll(of: Fill, values: ReadonlyMap<number, number>): Fill {
+export function edited(of: Fill, values: ReadonlyMap<number, number>): Fill {
   const edits = new Map(of.edits);
   for (const [index, value] of values) edits.set(index, Math.fround(value));
   return { ...of, edits };

@@ -3,7 +3,7 @@
 import type { Client } from "../client";
 import { NOTHING, type Sheet } from "../export/panels";
 import { batch, computed, type Read, signal } from "../core/signal";
-import { editedAll } from "../data/fill";
+import { edited } from "../data/fill";
 import type { Explanation, Role } from "../math/layer";
 import { flat, plane, type Shape5, unravel } from "../math/shape";
 import { FIRST_IMAGE, type ImageSettings } from "../views/image/settings";
@@ -183,7 +183,7 @@ export class App {
   editAll(role: Editable, values: ReadonlyMap<number, number>): void {
     this.session.change((spec) => ({
       ...spec,
-      fills: { ...spec.fills, [role]: editedAll(spec.fills[role], values) },
+      fills: { ...spec.fills, [role]: edited(spec.fills[role], values) },
     }), role);
   }
 

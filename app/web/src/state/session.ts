@@ -1,7 +1,7 @@
 /** The layer on show: what was asked for, what the service made of it, and what it refused. */
 
 import { AbortedError, type Client, ConvokeError, NetworkError, type Plan, ProblemError } from "../client";
-import { batch, signal } from "../core/signal";
+import { batch, memo, signal } from "../core/signal";
 import { Latest } from "./latest";
 import { guessOutput } from "./guess";
 import { askPlan, plannedOutput, planRequest, serve, type Served } from "./served";
@@ -43,6 +43,8 @@ export class Session {
   readonly plan = signal<Plan | null>(null);
   readonly refusal = signal<Refusal | null>(null);
   readonly trouble = signal<Trouble | null>(null);
+  /** What is the matter is the key. */
+  readonly locked = memo(() => this.trouble()?.kind === "key");
   /** The picture is of an older wish than the controls. */
   readonly stale = signal(false);
   private readonly latest = new Latest();
