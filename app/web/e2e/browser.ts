@@ -30,6 +30,16 @@ export interface How extends BrowserContextOptions {
   ready?: boolean;
 }
 
+/** The paths that are asked for from here on, as they are. When the browser looks after its icon is its own affair. */
+export function asking(page: Page): string[] {
+  const asked: string[] = [];
+  page.on("request", (request) => {
+    const { pathname } = new URL(request.url());
+    if (pathname !== "/icon.svg") asked.push(pathname);
+  });
+  return asked;
+}
+
 export async function open(browser: Browser, hash = "", how: How = {}): Promise<Opened> {
   const { expected, base = inject("url"), before, ready = true, ...options } = how;
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });

@@ -2,7 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { go, grid, launch, link, open, settled } from "./browser";
+import { asking, go, grid, launch, link, open, settled } from "./browser";
 import { serious } from "./serious";
 
 let browser: Browser;
@@ -25,8 +25,7 @@ async function paste(page: Page, role: string, text: string): Promise<void> {
 it("a block is pasted from the chosen cell on, as one change that a link has", async () => {
   const { page, done } = await open(browser, link(LAYER), { permissions });
   await page.waitForLoadState("networkidle");
-  const asked: string[] = [];
-  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  const asked = asking(page);
   await page.locator(grid("x")).focus();
   for (const key of ["Control+Home", "ArrowDown", "ArrowRight"]) await page.keyboard.press(key);
   await paste(page, "x", "1\t2,5\r\n-3\t0,125\r\n");
@@ -60,20 +59,18 @@ it("weights and dY take a list of Python's and NumPy's print, and the plane on s
 
 it("what does not fit is left out, what is no number is named and changes nothing", async () => {
   const { page, done } = await open(browser, link({ ...LAYER, cell: "x.0.0.0.2.2" }), { permissions });
+  await page.waitForLoadState("networkidle");
   await paste(page, "x", "1 2 3\n4 5 6\n7 8 9");
   await page.waitForFunction(() => window.convoke.value("x")[15] === 5);
   expect(await notice(page).textContent()).toContain("4 of 9 numbers (3 × 3) pasted into X, from [0, 0, 2, 2] on; 5 beyond its edge left out.");
   expect((await value(page, "x")).slice(0, 16)).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 4, 5]);
   const before = await value(page, "x");
-  let asked = 0;
-  page.on("request", () => {
-    asked += 1;
-  });
+  const asked = asking(page);
   await paste(page, "x", "6 7\n8 nine");
   await notice(page).getByText("Nothing was pasted into X. Row 2, column 2: expected a finite number, got “nine”.").waitFor();
   await paste(page, "dx", "6");
   await notice(page).getByText("dX is worked out from the others").waitFor();
-  expect(asked).toBe(0);
+  expect(asked).toEqual([]);
   expect(await value(page, "x")).toEqual(before);
   await go(page, link({ op: "max_unpool", cell: "indices.0.0.0.0.0" }));
   await paste(page, "indices", "0 49");

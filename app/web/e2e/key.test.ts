@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { go, launch, link, open, settled } from "./browser";
+import { asking, go, launch, link, open, settled } from "./browser";
 import { PYTHON, start, type Started } from "./service";
 import { serious } from "./serious";
 
@@ -81,12 +81,9 @@ it("opens a view that was waiting for it", async () => {
 it("is asked for once, not again and again, until there is one", async () => {
   const { page, done } = await locked();
   await page.waitForLoadState("networkidle");
-  let asked = 0;
-  page.on("request", () => {
-    asked += 1;
-  });
+  const asked = asking(page);
   await page.waitForTimeout(2500);
-  expect(asked).toBe(0);
+  expect(asked).toEqual([]);
   await done();
 });
 

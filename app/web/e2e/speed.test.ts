@@ -2,7 +2,7 @@
 
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { go, grid, LARGE, launch, link, open, settled } from "./browser";
+import { asking, go, grid, LARGE, launch, link, open, settled } from "./browser";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -14,17 +14,14 @@ it("asks nothing while the pointer moves over a hundred cells, and paints each w
   const { page, done } = await open(browser, link(LARGE));
   await page.locator('[data-field="stride"]').waitFor();
   await page.waitForLoadState("networkidle");
-  let asked = 0;
-  page.on("request", () => {
-    asked += 1;
-  });
+  const asked = asking(page);
   const box = (await page.locator(grid("dx")).boundingBox())!;
   const seen = new Set<string | null>();
   for (let i = 0; i < 100; i += 1) {
     await page.mouse.move(box.x + 6 + ((i * 7) % (box.width - 12)), box.y + 6 + ((i * 13) % (box.height - 12)));
     if (i % 10 === 0) seen.add(await page.locator(".cell-name .place").textContent());
   }
-  expect(asked).toBe(0);
+  expect(asked).toEqual([]);
   expect(seen.size).toBeGreaterThan(5);
   // Callbacks of a frame run in the order they were asked for, so that what the page asks for on a move is done before ours.
   const frames = await page.evaluate(async () => {
@@ -61,7 +58,7 @@ it("asks nothing while the pointer moves over a hundred cells, and paints each w
     expect(most, "copies onto one grid: the pale sheet and the lit cells").toBeLessThanOrEqual(2);
     expect(late, "grids painted later than that").toBe(0);
   }
-  expect(asked).toBe(0);
+  expect(asked).toEqual([]);
   await done();
 });
 
@@ -69,12 +66,7 @@ it("asks for gradients once a change and for a plan once a layer, after its pict
   const { page, done } = await open(browser, link(LARGE));
   await page.locator('[data-field="stride"]').waitFor();
   await page.waitForLoadState("networkidle");
-  const asked: string[] = [];
-  page.on("request", (request) => {
-    const { pathname } = new URL(request.url());
-    // When the browser looks after its icon is its own affair.
-    if (pathname !== "/icon.svg") asked.push(pathname.split("/").at(-1)!);
-  });
+  const asked = asking(page);
   const pictures = () => page.evaluate(async () => {
     const root = document.querySelector<HTMLElement>(".page")!;
     const frame = () => new Promise(requestAnimationFrame);
@@ -99,7 +91,7 @@ it("asks for gradients once a change and for a plan once a layer, after its pict
   ] as const) {
     await change[how]();
     const after = await pictures();
-    expect(asked.splice(0), how).toEqual(expected);
+    expect(asked.splice(0), how).toEqual(expected.map((action) => `/v1/conv/${action}`));
     expect(after, how).not.toEqual(before);
     before = after;
   }
