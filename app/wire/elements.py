@@ -79,7 +79,8 @@ def read_shape(value: object, loc: Loc, limits: DecodeLimits) -> tuple[int, ...]
     for axis, length in enumerate(value):
         if type(length) is not int:
             expected, msg = "an integer", "the length of an axis is an integer"
-            raise MalformedBody.at((*loc, axis), msg, expected, kind(length))
+            shown = length if type(length) is float else kind(length)
+            raise MalformedBody.at((*loc, axis), msg, expected, shown)
         if not 0 <= length <= LARGEST_AXIS:
             expected, msg = f"0 to {LARGEST_AXIS}", "the length of an axis is out of range"
             raise MalformedBody.at((*loc, axis), msg, expected, length)

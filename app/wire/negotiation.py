@@ -2,7 +2,9 @@
 
 Media types and quality values as in RFC 9110, sections 8.3, 12.4 and 12.5.1. One extension: the
 parameter `tensors` of a range in `Accept` chooses how an answer writes its tensors, and a range
-with an encoding that does not exist for its media type matches nothing.
+with an encoding that does not exist for its media type matches nothing. One leniency: Java's
+HttpURLConnection writes `*; q=.2` unless it is told otherwise, up to Java 8, which is read as it is
+meant.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ _PARAMETER = re.compile(
 )
 # A quote that never closes runs to the end, so that no text is looked at twice.
 _ELEMENT = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.?)*+(?:"|\Z))++', re.DOTALL)
-_WEIGHT = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
+_ANYTHING = re.compile(r"\A\s*\*\s*(?=;|\Z)")
+_WEIGHT = re.compile(r"0(?:\.[0-9]{0,3})?|\.[0-9]{1,3}|1(?:\.0{0,3})?")
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ def _wish(ranges: list[_Range], name: str, tensors: Tensors) -> tuple[float, int
 def _ranges(accept: str) -> Iterator[_Range]:
     """The ranges of an `Accept` header; one that breaks the grammar counts for nothing."""
     for element in islice(_ELEMENT.finditer(accept), MAX_RANGES):
-        media = _media(element[0])
+        media = _media(_ANYTHING.sub("*/*", element[0]))
         if media is None:
             continue
         weight = media.parameters.get("q", "1")

@@ -67,9 +67,11 @@ def check_plain(value: object, loc: Loc, limits: DecodeLimits) -> None:
 
 def too_many_values(limits: DecodeLimits, loc: Loc = ()) -> MalformedBody:
     """The error of a body that consists of too many small things."""
-    return MalformedBody.at(
-        loc, "the body has too many values", f"at most {limits.max_values} outside tensor data"
+    expected = (
+        f"at most {limits.max_values} outside tensor data, "
+        "which is bin in msgpack, a list or base64 in JSON"
     )
+    return MalformedBody.at(loc, "the body has too many values", expected)
 
 
 def too_deep(limits: DecodeLimits, loc: Loc = ()) -> MalformedBody:

@@ -39,8 +39,10 @@ def load(body: Body, limits: DecodeLimits) -> object:
     try:
         text = str(body, "utf-8")
     except UnicodeDecodeError as error:
-        msg = "the body is not valid UTF-8"
-        raise MalformedBody.at((), msg, "UTF-8", f"byte {error.start}") from None
+        raise _no_text(body, error.start) from None
+    if text.startswith("\ufeff"):
+        msg = "a byte order mark stands before the JSON"
+        raise MalformedBody.at((), msg, "UTF-8 without it", "U+FEFF")
     _check_counts(text, limits)
     try:
         return _DECODER.decode(text)
@@ -52,6 +54,14 @@ def load(body: Body, limits: DecodeLimits) -> object:
     except ValueError:
         msg = "an integer in the body has too many digits"
         raise MalformedBody.at((), msg) from None
+
+
+def _no_text(body: Body, start: int) -> MalformedBody:
+    """The error of a body that is not UTF-8 from a byte on."""
+    if start == 0 and body[0] in _OPENS_MSGPACK:
+        msg = "this looks like msgpack, and Content-Type says that it is JSON"
+        return MalformedBody.at((), msg, "JSON, or Content-Type: application/vnd.msgpack")
+    return MalformedBody.at((), "the body is not valid UTF-8", "UTF-8", f"byte {start}")
 
 
 def tensor(value: object, name: str, limits: DecodeLimits) -> Array:
@@ -110,7 +120,9 @@ def _base64(data: str, dtype: np.dtype[Any], shape: tuple[int, ...], loc: Loc) -
     length = 4 * ((needed + 2) // 3)
     if len(data) != length:
         msg = f"the data does not fit the shape {list(shape)} of {dtype.name}"
-        expected = f"{needed} bytes, which are {length} characters of base64"
+        expected = (
+            f"{needed} bytes, which are {length} characters of base64, padded, without line breaks"
+        )
         raise MalformedBody.at(loc, msg, expected, f"{len(data)} characters")
     try:
         return binascii.a2b_base64(data, strict_mode=True)
@@ -154,6 +166,9 @@ def _refuse_constant(constant: str) -> NoReturn:
     expected = 'the texts "NaN", "Infinity" and "-Infinity"'
     raise MalformedBody.at((), "JSON has no such number", expected, constant)
 
+
+_OPENS_MSGPACK: Final = frozenset((*range(0x80, 0x90), 0xDE, 0xDF))
+"""How a map begins in msgpack; no text in UTF-8 begins so."""
 
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)
 """A string, up to the text's end where it has none of its own: a quote at which nothing is found would be

@@ -144,7 +144,8 @@ def _binary_key(key: object) -> MalformedBody:
 
 
 def _extension(code: int) -> MalformedBody:
-    return MalformedBody.at((), "extension types are not read here", "plain values", f"ext {code}")
+    msg = "extension types are not read here"
+    return MalformedBody.at((), msg, _AS_BIN, f"ext {code}")
 
 
 def _explained(error: Exception, limits: DecodeLimits) -> MalformedBody:
@@ -158,21 +159,32 @@ def _explained(error: Exception, limits: DecodeLimits) -> MalformedBody:
     if isinstance(error, msgpack.StackError):
         return too_deep(limits)
     if isinstance(error, UnicodeDecodeError):
-        return MalformedBody.at((), "a text is not valid UTF-8")
+        got = f"a text of {len(error.object)} bytes"
+        return MalformedBody.at((), "a text is not valid UTF-8", _AS_BIN, got)
     reason = str(error) or "there is a byte that begins no value"
     reason = next((meaning for part, meaning in _REASONS.items() if part in reason), reason)
-    return MalformedBody.at((), f"this is not msgpack as it is read here: {reason}")
+    expected = _AS_BIN if reason in _OFTEN_DATA else None
+    return MalformedBody.at((), f"this is not msgpack as it is read here: {reason}", expected)
 
 
 _OPENS_JSON: Final = tuple(b"{[")
 """What the first byte of JSON is in msgpack: a small number, with the rest after it."""
 
+_AS_BIN: Final = "plain values, texts in UTF-8, and the data of tensors as bin"
+"""Where there is something else than we read, it mostly is data from an encoder that has no bin, or was not
+told that it is bytes."""
+
+_EXTENSION: Final = "it has an extension type"
+_LONG_LIST: Final = "it has a list that is too long"
+_LONG_TEXT: Final = "it has a text that is too long"
+_OFTEN_DATA: Final = frozenset((_EXTENSION, _LONG_LIST, _LONG_TEXT))
+
 _REASONS: Final = {
     "strict_map_key": "it has a map whose keys are not text",
-    "max_ext_len": "it has an extension type",
-    "timestamp": "it has an extension type",
-    "max_array_len": "it has a list that is too long",
+    "max_ext_len": _EXTENSION,
+    "timestamp": _EXTENSION,
+    "max_array_len": _LONG_LIST,
     "max_map_len": "it has a map that is too long",
-    "max_str_len": "it has a text that is too long",
+    "max_str_len": _LONG_TEXT,
     "incomplete": "it ends in the middle of a value",
 }

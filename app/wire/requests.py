@@ -114,6 +114,9 @@ def decode_plan(body: Body, exchange: Exchange, limits: DecodeLimits) -> PlanReq
 
 
 def _top(body: Body, exchange: Exchange, limits: DecodeLimits) -> dict[str, object]:
+    if not len(body):
+        # As it is for a server where a client tells neither a length nor chunks.
+        raise MalformedBody.at((), "the body is empty", "a map", "0 bytes")
     given = _READERS[exchange.request].load(body, limits)
     if not isinstance(given, dict):
         raise MalformedBody.at((), "the body is not a map", "a map", kind(given))

@@ -62,6 +62,11 @@ def word(value: object) -> str:
     return WORDS[type(value)]
 
 
+def axis_word(length: object) -> object:
+    """The same of the length of an axis: a float is shown, since an integer is a number too."""
+    return length if type(length) is float else word(length)
+
+
 def same(found: Any, array: Array) -> bool:
     """Whether two arrays have one dtype, one shape and the same bits."""
     return (
@@ -97,7 +102,7 @@ TENSORS_REFUSED = [
         for dtype in HOSTILE_DTYPES
     ),
     *(
-        Refused({"shape": shape}, ("shape", axis), word(shape[axis]), INTEGER)
+        Refused({"shape": shape}, ("shape", axis), axis_word(shape[axis]), INTEGER)
         for axis, shapes in enumerate(NO_INTEGER)
         for shape in shapes
     ),

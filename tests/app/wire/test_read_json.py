@@ -8,6 +8,7 @@ import math
 import tracemalloc
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
 from hypothesis import given
@@ -388,6 +389,35 @@ def test_no_other_body(case: Refused) -> None:
 )
 def test_what_is_not_json(body: bytes) -> None:
     assert refusal(parse, body).loc == ()
+
+
+def test_a_byte_order_mark_is_named() -> None:
+    error = refusal(parse, b'\xef\xbb\xbf{"x": [1]}')
+    assert error.msg == "a byte order mark stands before the JSON"
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 70_000])
+def test_msgpack_by_the_name_of_json_is_told_so(count: int) -> None:
+    error = refusal(parse, msgpack.packb({str(n): n for n in range(count)}))
+    assert error.msg == "this looks like msgpack, and Content-Type says that it is JSON"
+    assert error.expected == "JSON, or Content-Type: application/vnd.msgpack"
+
+
+def test_other_bytes_than_utf_8_are_not_taken_for_msgpack() -> None:
+    for body in ("{}".encode("utf-16"), b"\xff", b'{"x\xff": 1}', b"\x90"):
+        assert refusal(parse, body).msg == "the body is not valid UTF-8"
+
+
+def test_base64_with_line_breaks_is_told_to_have_none() -> None:
+    issue = refusal(parse, x(data=base64.encodebytes(b"\0" * 48).decode(), shape=[12]))
+    assert issue.expected.endswith("64 characters of base64, padded, without line breaks")
+
+
+def test_a_typed_array_that_became_a_map_is_told_what_data_is() -> None:
+    sent = x(data={str(n): 0 for n in range(5000)}, shape=[5000])
+    assert "outside tensor data, which is bin in msgpack, a list or base64 in JSON" in (
+        refusal(parse, sent).expected
+    )
 
 
 def test_the_place_of_a_mistake_is_told() -> None:

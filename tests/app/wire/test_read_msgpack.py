@@ -44,6 +44,9 @@ BOTH = pytest.mark.parametrize(
 """How a tensor is written, and what its parts are called there."""
 
 
+AS_BIN = "plain values, texts in UTF-8, and the data of tensors as bin"
+
+
 def renamed(parts: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     return {names.get(part, part): value for part, value in parts.items()}
 
@@ -279,7 +282,35 @@ def test_what_is_not_msgpack_as_we_read_it(body: bytes) -> None:
 def test_a_timestamp_of_the_package_is_refused() -> None:
     now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     body = msgpack.packb({"config": {"stride": now}}, datetime=True)
-    assert "extension" in refusal(unpack, body).msg
+    error = refusal(unpack, body)
+    assert "extension" in error.msg
+    assert error.expected == AS_BIN
+
+
+@pytest.mark.parametrize(
+    ("size", "msg", "got"),
+    [
+        (4, "a text is not valid UTF-8", "a text of 4 bytes"),
+        (300, "a text is not valid UTF-8", "a text of 300 bytes"),
+        (70_000, "this is not msgpack as it is read here: it has a text that is too long", None),
+    ],
+)
+def test_data_of_an_encoder_without_bin(size: int, msg: str, got: str | None) -> None:
+    sent = {"x": {"dtype": "uint8", "shape": [size], "data": b"\xff" * size}}
+    error = refusal(unpack, msgpack.packb(sent, use_bin_type=False))
+    assert (error.msg, error.expected, error.got) == (msg, AS_BIN, got)
+
+
+def test_data_that_an_encoder_was_not_told_to_be_bytes() -> None:
+    error = refusal(unpack, {"x": {"dtype": "uint8", "shape": [5000], "data": [0] * 5000}})
+    assert error.msg.endswith("it has a list that is too long")
+    assert error.expected == AS_BIN
+
+
+def test_many_short_lists_are_told_what_data_is() -> None:
+    data = [[0] * 40] * 40
+    error = refusal(unpack, {"x": {"dtype": "uint8", "shape": [40, 40], "data": data}})
+    assert "outside tensor data, which is bin in msgpack" in error.expected
 
 
 @pytest.mark.parametrize("key", [1, None, 1.5, True])

@@ -56,6 +56,14 @@ def test_what_nobody_knows_is_handed_on_by_name_and_not_read(
     assert not request.tensors
 
 
+@pytest.mark.parametrize("call", [read, plan])
+@pytest.mark.parametrize("body", [b"", memoryview(b""), bytearray()], ids=repr)
+@pytest.mark.parametrize("exchange", [MSGPACK, JSON])
+def test_nothing_is_told_to_be_nothing(call: Any, body: Any, exchange: Exchange) -> None:
+    found = issue(MalformedBody, call, exchange, body)
+    assert (found.msg, found.expected, found.got) == ("the body is empty", "a map", "0 bytes")
+
+
 @FORMATS
 def test_null_is_the_same_as_none(exchange: Exchange, write: Any) -> None:
     nothing = dict.fromkeys(("config", "wants", "x", "weight", "bias", "indices", "dy"))
