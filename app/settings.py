@@ -99,7 +99,9 @@ class Settings:
         shown="the CPUs this process may use",
         high=1024,
     )
-    root_path: str = _row("", "Path under which a proxy publishes the service, as `/convoke`.")
+    root_path: str = _row(
+        "", "Path under which a proxy publishes the service, as `/convoke`, and which it takes off."
+    )
     api_keys: tuple[str, ...] = _row(
         (),
         "Keys, separated by commas, of which requests to `/v1/` must bear one; none: open to all.",
