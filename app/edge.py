@@ -126,7 +126,7 @@ class Edge:
                 return  # it is broken all the same, and nothing went wrong
             raise error
         record.problem = refusal.slug
-        unread = record.unread and _rest(record) > SMALL_REST
+        unread = record.unread and (_rest(record) > SMALL_REST or _awaits_word(record))
         await answer.problem(refusal, close=unread)
         if unread:
             await _linger(receive)
@@ -178,7 +178,8 @@ class _Answer:
         if message["type"] == "http.response.start":
             self._record.status = message["status"]
             headers = [*message.get("headers", ()), *self._record.common_headers(), *self._cors]
-            if self._lifecycle.draining and _CLOSE not in headers:
+            ends = self._lifecycle.draining or (self._record.unread and _awaits_word(self._record))
+            if ends and _CLOSE not in headers:
                 headers.append(_CLOSE)
             message["headers"] = headers
         else:
@@ -226,6 +227,15 @@ def _rest(record: Record) -> float:
     if b"transfer-encoding" in record.headers:
         return float("inf")
     return int(record.headers.get(b"content-length", b"0")) - record.bytes_in
+
+
+def _awaits_word(record: Record) -> bool:
+    """Whether the client may wait for ``100 Continue`` and, answered otherwise, send no body at all.
+
+    There is no telling where the next request on its connection begins: clients differ.
+    """
+    expected = record.headers.get(b"expect")
+    return expected is not None and expected.lower() == b"100-continue" and not record.bytes_in
 
 
 def _is_whole(scope: Scope) -> bool:

@@ -252,6 +252,27 @@ def test_a_small_refused_body_keeps_the_connection() -> None:
     assert len(answer.messages) == 2
 
 
+@pytest.mark.parametrize("answering", [failing(QueueFull()), fine], ids=["refused", "answered"])
+@pytest.mark.parametrize("expected", ["100-continue", "100-Continue"])
+def test_a_client_that_may_send_no_body_is_hung_up_on(answering: ASGIApp, expected: str) -> None:
+    """Its next request would be taken for the body of this one."""
+    asked = {"headers": {"content-length": "1000", "expect": expected}}
+    answer = Wrapped(answering).ask(method="POST", body=b"x" * 1000, **asked)
+    assert answer.headers["connection"] == "close"
+
+
+def test_a_client_that_was_told_to_send_its_body_is_not() -> None:
+    async def reads(scope: Scope, receive: Receive, send: Send) -> None:
+        record = scope[RECORD]
+        message = await receive()
+        record.bytes_in, record.unread = len(message["body"]), message["more_body"]
+        await fine(scope, receive, send)
+
+    asked = {"headers": {"content-length": "1000", "expect": "100-continue"}}
+    answer = Wrapped(reads).ask(method="POST", body=b"x" * 1000, **asked)
+    assert "connection" not in answer.headers
+
+
 def test_while_draining_every_answer_closes_its_connection() -> None:
     wrapped = Wrapped(fine)
     wrapped.lifecycle.draining = True

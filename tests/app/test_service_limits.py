@@ -134,6 +134,21 @@ def test_a_body_too_large_is_refused_unread(strict: Running) -> None:
         assert b" 413 " in raw.rest()
 
 
+def test_no_request_is_taken_for_the_body_of_one_that_was_refused_before_it(
+    strict: Running,
+) -> None:
+    """Apache HttpClient 4.5 sends no body after a refusal, and its next request on the connection."""
+    head = b"POST /v1/conv/forward HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\n"
+    head += b"Content-Type: application/json\r\nContent-Length: 40\r\n"
+    with Raw(strict.url) as raw:
+        raw.send(head + b"Expect: 100-continue\r\n\r\n")
+        refusal, _ = raw.answer()
+        assert status_of(refusal) == 403
+        assert b"connection: close" in refusal.lower()
+        raw.send(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert raw.rest() == b""
+
+
 def test_a_client_that_sends_on_reads_its_refusal(keyed: httpx.Client) -> None:
     for size in (64 << 10, (64 << 10) + 1, 300 << 10, 3 << 20):
         answer = keyed.post("/v1/conv/forward", content=b"\xc1" * size, headers=MSGPACK)
