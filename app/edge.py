@@ -53,6 +53,10 @@ SMALL_REST = 1 << 20
 """A refused body of no more bytes is read to its end, and the connection is kept."""
 
 _CLOSE = (b"connection", b"close")
+_READS = ("GET", "HEAD")
+_UNKEPT = (b"cache-control", b"no-store")
+"""Without a word, a cache may keep what a GET is answered with, a 404 too (RFC 9111, section 4.2.2): others
+would be told for minutes that the service is ready, and be given somebody else's request id."""
 _EXPOSED = b"X-Request-Id, Server-Timing, Retry-After"
 _ALLOWED_HEADERS = b"Accept, Authorization, Content-Type, X-Deadline-Ms, X-Request-Id, traceparent"
 _PREFLIGHT_MAX_AGE_S = b"7200"
@@ -178,6 +182,8 @@ class _Answer:
         if message["type"] == "http.response.start":
             self._record.status = message["status"]
             headers = [*message.get("headers", ()), *self._record.common_headers(), *self._cors]
+            if self._record.method in _READS and all(n != b"cache-control" for n, _ in headers):
+                headers.append(_UNKEPT)
             ends = self._lifecycle.draining or (self._record.unread and _awaits_word(self._record))
             if ends and _CLOSE not in headers:
                 headers.append(_CLOSE)

@@ -11,7 +11,7 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.edge import GONE, RECORD, ClientGone, Edge
-from app.errors import QueueFull
+from app.errors import NotFound, QueueFull
 from app.lifecycle import Lifecycle
 from app.options import load
 from app.telemetry import Telemetry
@@ -271,6 +271,25 @@ def test_a_client_that_was_told_to_send_its_body_is_not() -> None:
     asked = {"headers": {"content-length": "1000", "expect": "100-continue"}}
     answer = Wrapped(reads).ask(method="POST", body=b"x" * 1000, **asked)
     assert "connection" not in answer.headers
+
+
+@pytest.mark.parametrize("answering", [fine, failing(NotFound("/"))], ids=["answered", "refused"])
+@pytest.mark.parametrize(
+    ("method", "said"), [("GET", "no-store"), ("HEAD", "no-store"), ("POST", None)]
+)
+def test_no_cache_may_keep_what_is_read(answering: ASGIApp, method: str, said: str | None) -> None:
+    assert Wrapped(answering).ask(method=method).headers.get("cache-control") == said
+
+
+def test_what_may_be_kept_says_so_itself() -> None:
+    kept = (b"cache-control", b"public, max-age=60")
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [kept]})
+        await send({"type": "http.response.body", "body": b"fine"})
+
+    names = [name for name, _ in Wrapped(app).ask().messages[0]["headers"]]
+    assert names.count(b"cache-control") == 1
 
 
 def test_while_draining_every_answer_closes_its_connection() -> None:
