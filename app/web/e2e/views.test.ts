@@ -150,6 +150,32 @@ describe("Image", () => {
     await done();
   });
 
+  it("takes the mean of a large picture's fine detail, in browsers too that shrink pictures without care", async () => {
+    const { page, done } = await open(browser, link({ view: "image" }), {
+      before: async (fresh) => {
+        await fresh.addInitScript(() => {
+          Object.defineProperty(CanvasRenderingContext2D.prototype, "imageSmoothingQuality", { set: () => undefined });
+        });
+      },
+    });
+    await page.locator("[data-map=feature-0]").waitFor();
+    const url = await page.evaluate(() => {
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [1600, 1200];
+      const context = canvas.getContext("2d")!;
+      for (let x = 0; x < 1600; x += 6) context.fillRect(x, 0, 3, 1200);
+      return canvas.toDataURL();
+    });
+    const buffer = Buffer.from(url.split(",")[1], "base64");
+    await page.locator('input[aria-label="A picture of your own"]').setInputFiles({ name: "stripes.png", mimeType: "image/png", buffer });
+    await page.getByRole("button", { name: "Use the sample" }).waitFor();
+    const row = () => page.locator('[data-map="picture-0"] canvas').evaluate((canvas: HTMLCanvasElement) =>
+      [...canvas.getContext("2d")!.getImageData(0, canvas.height / 2, canvas.width, 1).data].filter((_, at) => at % 4 === 0).slice(8, -8));
+    await expect.poll(async () => Math.max(...await row())).toBeLessThan(150);
+    expect(Math.min(...await row())).toBeGreaterThan(90);
+    await done();
+  });
+
   it("takes a picture of the user's own, and traces any unit to the input", async () => {
     const { page, done } = await open(browser, link({ view: "image" }));
     await page.locator("[data-map=feature-0]").waitFor();

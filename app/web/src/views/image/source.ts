@@ -42,19 +42,35 @@ function scene(u: number, v: number): number {
 export async function fromBlob(blob: Blob, size: number): Promise<Grey> {
   const bitmap = await createImageBitmap(blob);
   const side = Math.min(bitmap.width, bitmap.height);
-  const canvas = document.createElement("canvas");
-  canvas.width = size;
-  canvas.height = size;
-  const context = canvas.getContext("2d", { willReadFrequently: true })!;
-  context.imageSmoothingQuality = "high";
+  // To a half, and again, every browser takes the mean; of larger steps some take one pixel in many, and fine detail turns to stripes.
+  let wide = size;
+  while (wide * 2 <= Math.min(side, LARGEST)) wide *= 2;
+  let context = square(wide);
   context.fillStyle = "#fff";
-  context.fillRect(0, 0, size, size);
-  context.drawImage(bitmap, (bitmap.width - side) / 2, (bitmap.height - side) / 2, side, side, 0, 0, size, size);
+  context.fillRect(0, 0, wide, wide);
+  context.drawImage(bitmap, (bitmap.width - side) / 2, (bitmap.height - side) / 2, side, side, 0, 0, wide, wide);
   bitmap.close();
+  for (; wide > size; wide /= 2) {
+    const half = square(wide / 2);
+    half.drawImage(context.canvas, 0, 0, wide / 2, wide / 2);
+    context = half;
+  }
   const { data } = context.getImageData(0, 0, size, size);
   const values = Float32Array.from({ length: size * size }, (_, i) =>
     (0.2126 * data[i * 4] + 0.7152 * data[i * 4 + 1] + 0.0722 * data[i * 4 + 2]) / 255);
   return { size, values };
+}
+
+/** Of the first step's canvas: a telephone's browser has room for it. */
+const LARGEST = 2048;
+
+function square(side: number): CanvasRenderingContext2D {
+  const canvas = document.createElement("canvas");
+  canvas.width = side;
+  canvas.height = side;
+  const context = canvas.getContext("2d", { willReadFrequently: true })!;
+  context.imageSmoothingQuality = "high";
+  return context;
 }
 
 /** The first picture among what was dropped or pasted. */
