@@ -146,6 +146,27 @@ describe("links", () => {
     await done();
   });
 
+  it("come into the address bar later where the browser takes no more changes of it for now", async () => {
+    const { page, done } = await open(browser, link({ op: "conv" }), {
+      before: async (fresh) => {
+        await fresh.addInitScript(() => {
+          const put = history.replaceState;
+          let refused = 0;
+          history.replaceState = (...given) => {
+            refused += 1;
+            if (refused <= 2) throw new DOMException("Attempt to use history.replaceState() more than 100 times per 30 seconds", "SecurityError");
+            put.apply(history, given);
+          };
+        });
+      },
+    });
+    await page.getByRole("button", { name: "more Stride" }).click();
+    await page.waitForFunction(() => location.hash.includes("stride"));
+    await page.getByRole("button", { name: "less Stride" }).click();
+    await page.waitForFunction(() => !location.hash.includes("stride"));
+    await done();
+  });
+
   it("that are hostile do no harm and say what was ignored", async () => {
     // A few hundred characters that unpack to many megabytes.
     const bomb = `z:${await packNumbers(new Float32Array(MOST_BYTES * 2))}`;

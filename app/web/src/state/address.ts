@@ -4,8 +4,9 @@ import { batch, effect } from "../core/signal";
 import { type App, type View, VIEWS } from "./app";
 import { type Linked, linkedOf, LONGEST, packHash, readHash, unpack } from "./url";
 
-/** Browsers refuse more than a few hundred changes of the address in half a minute. */
 const PAUSE_MS = 200;
+/** Browsers take only so many changes of the address in a time: older Safari a hundred in half a minute. The next may be taken after this. */
+const REFUSED_MS = 2000;
 
 export function apply(app: App, linked: Linked): void {
   batch(() => {
@@ -54,8 +55,12 @@ export function followAddress(app: App): void {
     if (long) return;
     // The browser's way back leads through the views that were open, and not through every number that was changed.
     const turned = viewOf(hash) !== viewOf(known);
-    known = hash;
-    history[turned ? "pushState" : "replaceState"](null, "", hash);
+    try {
+      history[turned ? "pushState" : "replaceState"](null, "", hash);
+      known = hash;
+    } catch {
+      timer = setTimeout(() => void put(linked, round), REFUSED_MS);
+    }
   };
   let rounds = 0;
   effect(() => {
