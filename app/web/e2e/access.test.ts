@@ -2,7 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { go, grid, launch, link, open } from "./browser";
+import { go, grid, launch, link, open, settled } from "./browser";
 import { serious } from "./serious";
 
 let browser: Browser;
@@ -80,6 +80,35 @@ describe("keyboard", () => {
     expect(await page.locator(".steps").textContent()).toBe("1 / 9");
     await page.keyboard.press("Escape");
     expect(await page.locator(".cell-name").count()).toBe(0);
+    await done();
+  });
+
+  it("goes on after a press on what takes no focus itself, as buttons do not in Safari", async () => {
+    const { page, done } = await open(browser);
+    const menu = page.locator('[data-tensor="x"] .menu');
+    await menu.locator("summary").click();
+    await menu.locator(".menu-panel").click({ position: { x: 4, y: 4 } });
+    await page.keyboard.press("Escape");
+    expect(await menu.getAttribute("open")).toBeNull();
+    expect(await page.evaluate(() => document.activeElement?.tagName)).toBe("SUMMARY");
+    await page.setViewportSize({ width: 360, height: 740 });
+    await page.getByRole("button", { name: "Settings" }).click();
+    await page.locator(".settings h2").first().click();
+    await page.keyboard.press("Escape");
+    expect(await page.locator(".settings").isVisible()).toBe(false);
+    expect(await page.locator(".cell-name").count()).toBe(1);
+    await done();
+  });
+
+  it("goes to the grid that was painted on", async () => {
+    const { page, done } = await open(browser);
+    await page.locator('[data-tensor="x"] .menu summary').click();
+    await page.getByRole("button", { name: "Paint with" }).click();
+    await page.locator(".wordmark").click();
+    await page.locator(grid("x")).click({ position: { x: 12, y: 12 } });
+    await page.keyboard.press("ArrowRight");
+    expect(await page.locator(".cell-name").textContent()).toContain("[0, 0, 0, 1]");
+    await settled(page);
     await done();
   });
 

@@ -40,7 +40,8 @@ export function panel(app: App): HTMLElement {
       row("Operation", [select("Operation",
         () => Object.entries(OPERATIONS).map(([value, label]) => ({ value, label })), op,
         (next) => session.want(switched(session.draft(), next))), unfold])),
-    h("div", { class: "settings", id: "layer-settings" },
+    // Takes the focus from a press on what has none, as buttons have in Safari, so that Escape is still heard.
+    h("div", { class: "settings", id: "layer-settings", tabindex: -1 },
       h("div", { class: "sheet-head" }, h("strong", null, "Settings"), h("button", { type: "button", class: "fold", onClick: close }, "Done")),
       settings(app, op, fields)));
 }

@@ -112,7 +112,8 @@ export function segments(
 
 /** A button that opens a small panel; Escape, a second press or a press elsewhere closes it. */
 export function menu(label: Child, name: string, content: () => Child): HTMLElement {
-  const panel = h("div", { class: "menu-panel" });
+  // Takes the focus from a press on what has none, as buttons have in Safari, so that Escape is still heard.
+  const panel = h("div", { class: "menu-panel", tabindex: -1 });
   const details = h("details", { class: "menu" }, h("summary", { "aria-label": name, title: name }, label), panel);
   const outside = (event: Event) => {
     if (!details.contains(event.target as Node)) details.open = false;

@@ -60,6 +60,8 @@ export function pointing(element: HTMLElement, canvas: HTMLCanvasElement, option
     options.onSelect?.(index);
     if (brushOf(options) === null || event.button !== 0) return;
     event.preventDefault();
+    // Which the line above keeps the browser from doing: the grid that was painted on is the one that keys go to.
+    element.focus({ preventScroll: true });
     element.setPointerCapture(event.pointerId);
     stroke = { pointer: event.pointerId, at: index };
     paint([index]);
