@@ -191,6 +191,20 @@ describe("Image", () => {
   });
 });
 
+it("what is drawn is drawn anew for the pixels of a zoom", async () => {
+  const { page, done } = await open(browser, link({ view: "image" }));
+  await page.locator("[data-map=gradient-0]").waitFor();
+  const devtools = await page.context().newCDPSession(page);
+  const sharp = () => page.locator(".grid canvas").evaluateAll((all) =>
+    all.map((canvas) => Math.round(((canvas as HTMLCanvasElement).width / canvas.clientWidth) * 4) / 4).filter((ratio, at, every) => every.indexOf(ratio) === at));
+  expect(await sharp()).toEqual([1]);
+  for (const deviceScaleFactor of [2, 1.5]) {
+    await devtools.send("Emulation.setDeviceMetricsOverride", { width: 1440 / deviceScaleFactor, height: 900 / deviceScaleFactor, deviceScaleFactor, mobile: false });
+    await expect.poll(sharp).toEqual([deviceScaleFactor]);
+  }
+  await done();
+});
+
 describe("Request", () => {
   it("annotates every byte of the body", async () => {
     const { page, done } = await open(browser, link({ view: "request" }));

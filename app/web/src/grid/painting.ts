@@ -6,6 +6,7 @@ import { drawPlane, extent, type Plane, type Theme } from "./draw";
 import { drawLight, type Light, litBoxes } from "./light";
 import { CanvasPainter } from "./painter";
 import { resize } from "./raster";
+import { screenRatio } from "./ratio";
 
 export interface Painted {
   readonly plane: Read<Plane>;
@@ -60,12 +61,11 @@ export function paintWhenChanged(canvas: HTMLCanvasElement, { plane, light, cell
   let frame = 0;
   const paint = () => {
     frame = 0;
-    const ratio = Math.min(3, window.devicePixelRatio || 1);
-    const now: Drawn = [plane(), cell(), theme(), ratio];
+    const now: Drawn = [plane(), cell(), theme(), screenRatio()];
     const { lit } = light();
     if (empty(canvas, now)) place(canvas, now);
     context.drawImage(lit ? pale(now) : full(now), 0, 0);
-    context.scale(ratio, ratio);
+    context.scale(now[3], now[3]);
     if (lit) {
       context.save();
       context.beginPath();
@@ -82,6 +82,7 @@ export function paintWhenChanged(canvas: HTMLCanvasElement, { plane, light, cell
     light();
     cell();
     theme();
+    screenRatio();
     frame ||= requestAnimationFrame(paint);
   });
   onCleanup(() => cancelAnimationFrame(frame));

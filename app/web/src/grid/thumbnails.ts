@@ -8,6 +8,7 @@ import { computed, effect, onCleanup, type Read, signal } from "../core/signal";
 import { theme } from "../state/theme";
 import type { Scale } from "./colour";
 import { paintImage, type Raster, stamp } from "./raster";
+import { screenRatio } from "./ratio";
 
 export interface ThumbnailOptions {
   readonly count: number;
@@ -52,8 +53,7 @@ export function thumbnails(options: ThumbnailOptions): HTMLElement {
 
 /** Puts the planes to where the buttons stand. */
 function paintStrip(canvas: HTMLCanvasElement, planes: readonly Raster[], scale: Scale, columns: number, tall: number): void {
-  const ratio = Math.min(3, window.devicePixelRatio || 1);
-  const device = (pixels: number) => Math.round(pixels * ratio);
+  const device = (pixels: number) => Math.round(pixels * screenRatio());
   const row = tall + 2 * PAD + GAP.down;
   const [wide, high] = [Math.min(planes.length, columns) * COLUMN - GAP.across, Math.ceil(planes.length / columns) * row - GAP.down];
   const image = new ImageData(device(wide), device(high));
