@@ -191,6 +191,38 @@ describe("Image", () => {
   });
 });
 
+it("nothing is made of a canvas that the browser gives noise for, and the page says so", async () => {
+  const { page, done } = await open(browser, link({ view: "image" }), {
+    before: async (fresh) => {
+      await fresh.addInitScript(() => {
+        const read = CanvasRenderingContext2D.prototype.getImageData;
+        CanvasRenderingContext2D.prototype.getImageData = function (this: CanvasRenderingContext2D, x: number, y: number, width: number, height: number) {
+          const image = read.call(this, x, y, width, height);
+          crypto.getRandomValues(image.data.subarray(0, 4));
+          return image;
+        };
+      });
+    },
+  });
+  const saved: string[] = [];
+  page.on("download", (download) => saved.push(download.suggestedFilename()));
+  const notice = page.locator(".notice");
+  const gif = Buffer.from("R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw==", "base64");
+  await page.locator('input[aria-label="A picture of your own"]').setInputFiles({ name: "dot.gif", mimeType: "image/gif", buffer: gif });
+  await notice.getByText("Your picture could not be used: this browser gives noise to pages that read pictures").waitFor();
+  expect(await page.getByRole("button", { name: "Use the sample" }).count()).toBe(0);
+  await page.getByRole("tab", { name: "Trace" }).click();
+  await page.locator(".bar .menu summary").click();
+  for (const name of ["PNG", "GIF"]) {
+    await notice.getByRole("button", { name: "Dismiss" }).click();
+    await page.locator(".bar .menu").evaluate((el) => el.setAttribute("open", ""));
+    await page.locator(".bar .menu-panel button", { hasText: name }).click();
+    await notice.getByText("That could not be saved: this browser gives noise").waitFor();
+  }
+  expect(saved).toEqual([]);
+  await done();
+});
+
 it("what is drawn is drawn anew for the pixels of a zoom", async () => {
   const { page, done } = await open(browser, link({ view: "image" }));
   await page.locator("[data-map=gradient-0]").waitFor();

@@ -1,5 +1,6 @@
 /** The sweep as an animated GIF: one frame for each step. The encoder is fetched when it is first needed. */
 
+import { mustRead } from "../core/readback";
 import { batch } from "../core/signal";
 import { theme } from "../state/theme";
 import type { App } from "../state/app";
@@ -10,6 +11,7 @@ const WIDEST = 900;
 const LAST_MS = 1600;
 
 export async function sweepGif(app: App): Promise<Blob> {
+  mustRead();
   const { GIFEncoder, applyPalette, quantize } = await import("gifenc");
   const before = app.step();
   const steps = stepsOf(app.steps());

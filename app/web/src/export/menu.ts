@@ -18,7 +18,7 @@ export function exportMenu(app: App): Child {
         if (busy()) return;
         busy.set(true);
         Promise.resolve(run()).catch((error: unknown) => {
-          app.notice.set(`That could not be saved: ${error instanceof Error ? error.message : String(error)}`);
+          app.notice.set(`That could not be saved: ${error instanceof Error ? error.message : String(error)}.`);
         }).finally(() => busy.set(false));
       },
     }, h("strong", null, label), h("span", { class: "muted" }, ` ${words}`));

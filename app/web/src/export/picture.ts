@@ -1,5 +1,6 @@
 /** Still pictures of a view: PNG by way of a canvas, SVG as text. */
 
+import { mustRead } from "../core/readback";
 import type { Theme } from "../grid/draw";
 import { CanvasPainter, SvgPainter } from "../grid/painter";
 import { drawSheet, measure, type Sheet } from "./panels";
@@ -15,6 +16,7 @@ export function toCanvas(sheet: Sheet, theme: Theme, ratio: number): HTMLCanvasE
 }
 
 export function toPng(sheet: Sheet, theme: Theme): Promise<Blob> {
+  mustRead();
   const canvas = toCanvas(sheet, theme, 2);
   return new Promise((resolve, reject) => {
     canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large for this browser"))), "image/png");

@@ -2,6 +2,7 @@
 
 import { type Child, h } from "../../core/dom";
 import { computed, effect, memo, onCleanup, type Read, signal } from "../../core/signal";
+import { Unreadable } from "../../core/readback";
 import type { App } from "../../state/app";
 import { resource } from "../../state/resource";
 import { filterRow, settingsRow } from "./controls";
@@ -26,8 +27,8 @@ export function imageView(app: App): HTMLElement {
       grey.set(sample(size));
       return;
     }
-    fromBlob(blob, size).then((picture) => grey.set(picture), () => {
-      app.notice.set("This file is not a picture that the browser can read.");
+    fromBlob(blob, size).then((picture) => grey.set(picture), (error: unknown) => {
+      app.notice.set(error instanceof Unreadable ? `Your picture could not be used: ${error.message}.` : "This file is not a picture that the browser can read.");
       own.set(null);
     });
   });

@@ -1,5 +1,6 @@
 /** Pictures: the bundled sample, which is drawn by arithmetic, and the user's own, which stays in the browser. */
 
+import { mustRead } from "../../core/readback";
 import { uniform } from "../../data/rng";
 
 /** Grey values from 0 to 1, row by row; the picture is square. */
@@ -40,6 +41,7 @@ function scene(u: number, v: number): number {
 
 /** The middle square of a picture, made smaller and grey. Nothing is sent anywhere but to the service's own address. */
 export async function fromBlob(blob: Blob, size: number): Promise<Grey> {
+  mustRead();
   const bitmap = await createImageBitmap(blob);
   const side = Math.min(bitmap.width, bitmap.height);
   // To a half, and again, every browser takes the mean; of larger steps some take one pixel in many, and fine detail turns to stripes.
