@@ -133,6 +133,23 @@ describe("wishes of the system", () => {
     await done();
   });
 
+  it("forced colours show which view, plane and filters are chosen, and where the focus is", async () => {
+    const { page, done } = await open(browser, "", { forcedColors: "active" });
+    const looks = (selector: string) => page.locator(selector).first().evaluate((el) => {
+      const { borderBottomColor, outlineStyle } = getComputedStyle(el);
+      return [borderBottomColor, outlineStyle];
+    });
+    expect((await looks('[role="tab"][aria-selected="true"]'))[0]).not.toBe((await looks('[role="tab"][aria-selected="false"]'))[0]);
+    expect((await looks('.thumbnails [aria-pressed="true"]'))[1]).toBe("solid");
+    expect((await looks('.thumbnails [aria-pressed="false"]'))[1]).toBe("none");
+    await page.keyboard.press("Tab");
+    expect((await looks('[role="tab"][aria-selected="true"]'))[1]).toBe("double");
+    await go(page, link({ view: "image" }));
+    expect((await looks('.filter > [aria-pressed="true"]'))[1]).toBe("solid");
+    expect((await looks('.filter > [aria-pressed="false"]'))[1]).toBe("none");
+    await done();
+  });
+
   it("a narrow window has the settings over its foot, with the grids in view", async () => {
     const { page, done } = await open(browser, "", { viewport: { width: 360, height: 740 }, hasTouch: true });
     const stride = page.getByRole("textbox", { name: "Stride", exact: true });
