@@ -166,6 +166,19 @@ it("a grid's plane is copied with tabs, as it is on show, and pastes back to the
   await done();
 });
 
+it("the keys for it are those of the system", async () => {
+  for (const [platform, named] of [["MacIntel", /⌘ C.*⌘ V/], ["Win32", /Ctrl C.*Ctrl V/]] as const) {
+    const { page, done } = await open(browser, "", {
+      before: async (fresh) => {
+        await fresh.addInitScript((name) => Object.defineProperty(navigator, "platform", { value: name }), platform);
+      },
+    });
+    await page.locator(".key .menu summary").click();
+    expect(await page.locator(".keys").textContent()).toMatch(named);
+    await done();
+  }
+});
+
 it("what was pasted and copied is said to screen readers, in any colour and a narrow window", async () => {
   for (const colorScheme of ["light", "dark"] as const) {
     const { page, done } = await open(browser, link(LAYER), { permissions, colorScheme, viewport: { width: 360, height: 740 } });

@@ -117,9 +117,10 @@ export function key(app: App): HTMLElement {
 }
 
 function shortcuts(): Child {
+  const clip = /^(Mac|iP)/.test(navigator.platform) ? "⌘" : "Ctrl";
   const list: [string, string][] = [
     ["arrows", "move the chosen cell"], ["Home End", "row’s ends; with Ctrl the plane’s"], ["0–9 . −", "type a value into X, W or dY"],
-    ["Enter", "edit the cell, or paint it"], ["Ctrl C", "copy the plane, for a spreadsheet"], ["Ctrl V", "paste rows of numbers from the cell on"], ["Esc", "choose no cell"], ["F B", "forward, backward"],
+    ["Enter", "edit the cell, or paint it"], [`${clip} C`, "copy the plane, for a spreadsheet"], [`${clip} V`, "paste rows of numbers from the cell on"], ["Esc", "choose no cell"], ["F B", "forward, backward"],
     ["Space", "play, pause"], ["[ ]", "channel before, after"], [", .", "one step of the sweep"], ["?", "these keys"],
   ];
   return h("dl", { class: "keys" }, list.map(([keys, does]) => [h("dt", null, keys), h("dd", null, does)]));
