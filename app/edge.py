@@ -37,6 +37,9 @@ CONNECTION = "convoke.connection"
 FIRST_BYTES = "convoke.first-bytes"
 """Key, in a scope, of the bytes that the request began with, where the connection noted them."""
 
+KEPT = "convoke.kept"
+"""Key, in a scope, that is true where a connection of HTTP/1.0 is kept, as the answer has to say."""
+
 ARRIVED = "convoke.arrived"
 """Key, in a scope, of the arrival of the request's first byte, where the connection noted it."""
 
@@ -53,6 +56,7 @@ SMALL_REST = 1 << 20
 """A refused body of no more bytes is read to its end, and the connection is kept."""
 
 _CLOSE = (b"connection", b"close")
+_KEEP = (b"connection", b"keep-alive")
 _READS = ("GET", "HEAD")
 _UNKEPT = (b"cache-control", b"no-store")
 """Without a word, a cache may keep what a GET is answered with, a 404 too (RFC 9111, section 4.2.2): others
@@ -91,7 +95,8 @@ class Edge:
             return
         record = _record(scope)
         scope[RECORD] = record
-        answer = _Answer(send, record, self._cors(record), self._lifecycle)
+        kept = bool(scope.get(KEPT))
+        answer = _Answer(send, record, self._cors(record), self._lifecycle, kept=kept)
         self._lifecycle.begin()
         try:
             if record.method == "OPTIONS" and self._is_preflight(record):
@@ -163,7 +168,7 @@ class Edge:
 class _Answer:
     """The `send` of one request: adds the common headers and notes what went out."""
 
-    __slots__ = ("_cors", "_lifecycle", "_record", "_send")
+    __slots__ = ("_cors", "_kept", "_lifecycle", "_record", "_send")
 
     def __init__(
         self,
@@ -171,11 +176,14 @@ class _Answer:
         record: Record,
         cors: list[tuple[bytes, bytes]],
         lifecycle: Lifecycle,
+        *,
+        kept: bool,
     ) -> None:
         self._send = send
         self._record = record
         self._cors = cors
         self._lifecycle = lifecycle
+        self._kept = kept
 
     async def __call__(self, message: Message) -> None:
         """Send one message of the answer."""
@@ -185,8 +193,8 @@ class _Answer:
             if self._record.method in _READS and all(n != b"cache-control" for n, _ in headers):
                 headers.append(_UNKEPT)
             ends = self._lifecycle.draining or (self._record.unread and _awaits_word(self._record))
-            if ends and _CLOSE not in headers:
-                headers.append(_CLOSE)
+            if (ends or self._kept) and _CLOSE not in headers:
+                headers.append(_CLOSE if ends else _KEEP)
             message["headers"] = headers
         else:
             self._record.bytes_out += len(message.get("body", b""))

@@ -1,10 +1,12 @@
-"""How long a connection is kept on which nothing is asked: uvicorn's timer, set less often, and late."""
+"""Which connections are kept, and how long one on which nothing is asked: uvicorn's timer, seldom set."""
 
 from __future__ import annotations
 
 import math
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from app.edge import KEPT
 
 LAST_READ_S = 0.05
 """How long it is waited, before a time counts as over, for what has come and was not read."""
@@ -14,6 +16,20 @@ class KeepAlive(HttpToolsProtocol):
     """The part of a connection that waits for its next request."""
 
     _idle_since = -math.inf  # when a request was answered that found a timer and left it
+
+    def on_headers_complete(self) -> None:
+        """Keep a connection of HTTP/1.0 whose client asks for it, which uvicorn does not."""
+        super().on_headers_complete()
+        if self.scope["http_version"] != "1.0" or self.parser.should_upgrade():
+            return
+        # The parser takes Proxy-Connection for Connection; it is no word to us (RFC 9112, section C.2.2).
+        # And this version knows no chunks: for a proxy their end may be elsewhere (section 6.1).
+        names = {name for name, _ in self.headers}
+        asked = b"connection" in names and b"transfer-encoding" not in names
+        if asked and self.parser.should_keep_alive():
+            self.cycle.keep_alive = True
+            kept = {KEPT: True}
+            self.scope |= kept  # type: ignore[typeddict-item]
 
     def await_next(self) -> None:
         """The connection is idle from here on, as it is after an answer of the application."""

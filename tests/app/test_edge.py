@@ -10,7 +10,7 @@ import re
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.edge import GONE, RECORD, ClientGone, Edge
+from app.edge import GONE, KEPT, RECORD, ClientGone, Edge
 from app.errors import NotFound, QueueFull
 from app.lifecycle import Lifecycle
 from app.options import load
@@ -290,6 +290,28 @@ def test_what_may_be_kept_says_so_itself() -> None:
 
     names = [name for name, _ in Wrapped(app).ask().messages[0]["headers"]]
     assert names.count(b"cache-control") == 1
+
+
+def test_a_connection_that_is_kept_in_http_1_0_is_said_to_be() -> None:
+    async def said(wrapped: Wrapped, **headers: str) -> str:
+        answer = Answer()
+
+        async def send(message: Message) -> None:
+            answer.messages.append(message)
+
+        scope = scope_of("POST", "/", {"content-length": "1", **headers}) | {KEPT: True}
+        await wrapped.edge(scope, Client([b"x"]).receive, send)
+        names = [name for name, _ in answer.messages[0]["headers"]]
+        assert names.count(b"connection") == 1
+        return answer.headers["connection"]
+
+    assert asyncio.run(said(Wrapped(fine))) == "keep-alive"
+    assert asyncio.run(said(Wrapped(failing(QueueFull())))) == "keep-alive"
+    large = {"content-length": str(1 << 30)}
+    assert asyncio.run(said(Wrapped(failing(QueueFull())), **large)) == "close"
+    wrapped = Wrapped(fine)
+    wrapped.lifecycle.draining = True
+    assert asyncio.run(said(wrapped)) == "close"
 
 
 def test_while_draining_every_answer_closes_its_connection() -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from app.edge import KEPT
 from tests.app.connecting import ASKING, Door, connected
 
 
@@ -43,3 +47,58 @@ def test_empty_lines_do_not_keep_a_connection_open() -> None:
         assert timer.cancelled()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("head", "kept"),
+    [
+        (b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", True),
+        (b"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\nHost: x\r\n\r\n", True),
+        (b"POST / HTTP/1.0\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\nx", True),
+        (b"GET / HTTP/1.0\r\n\r\n", False),
+        (b"GET / HTTP/1.0\r\nConnection: close\r\n\r\n", False),
+        (b"GET / HTTP/1.0\r\nProxy-Connection: keep-alive\r\n\r\n", False),
+        (b"CONNECT / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", False),
+        (
+            b"POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            False,
+        ),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_a_connection_of_http_1_0_is_kept_where_its_client_asks(head: bytes, kept: bool) -> None:
+    told = []
+
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        told.append(bool(scope.get(KEPT)))
+        length = [(b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": 200, "headers": length})
+        await send({"type": "http.response.body"})
+
+    async def scenario() -> None:
+        connection, transport = connected(app)
+        for _ in range(3 if kept else 1):
+            connection.data_received(head)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert transport.closed is not kept
+        connection._unset_keepalive_if_required()
+
+    asyncio.run(scenario())
+    assert told == [kept] * (3 if kept else 1)
+
+
+def test_http_1_1_needs_no_word_to_be_kept() -> None:
+    told = []
+
+    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+        told.append(KEPT in scope)
+
+    async def scenario() -> None:
+        connection, _ = connected(app)
+        connection.data_received(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert told == [False]
