@@ -197,6 +197,7 @@ def _document(path: str, text: str) -> Schema:
         "operationId": path.strip("/").replace("/", "_"),
         "tags": ["service"],
         "summary": text,
+        "security": [],
         "responses": {
             "200": {"description": text, "content": {_JSON: {"schema": {"type": "object"}}}}
         },

@@ -54,7 +54,9 @@ def tensors() -> Schema:
         "description": "Binary: the bytes, little-endian and row-major, exactly as many as fit.",
         "contentMediaType": "application/octet-stream",
     }
-    listed: Schema = {"type": "array", "items": {"anyOf": [_NUMBER, {"type": "array"}]}}
+    # What makes clients from this wants to be told of what an array is, even if it may be of anything.
+    deeper: Schema = {"type": "array", "items": {}}
+    listed: Schema = {"type": "array", "items": {"anyOf": [_NUMBER, deeper]}}
     base64 = {"type": "string", "contentEncoding": "base64", "description": "The bytes."}
     data = {"oneOf": [listed | {"description": "Nested as the shape says, or flat."}, base64]}
     return {

@@ -28,6 +28,29 @@ def references(node: Any) -> list[str]:
     return []
 
 
+def arrays(node: Any) -> list[dict[str, Any]]:
+    """Every schema of an array."""
+    values = node.values() if isinstance(node, dict) else node if isinstance(node, list) else []
+    own = [node] if isinstance(node, dict) and node.get("type") == "array" else []
+    return own + [each for value in values for each in arrays(value)]
+
+
+def test_every_array_says_what_it_is_of() -> None:
+    """openapi-python-client makes nothing of a body in which one does not."""
+    found = arrays(DOCUMENT)
+    assert len(found) > 50
+    assert [schema for schema in found if "items" not in schema] == []
+
+
+@pytest.mark.parametrize("keys", ["", "k"])
+def test_everything_says_whether_it_takes_a_key(keys: str) -> None:
+    paths = describe(engine.operations(), load({"CONVOKE_API_KEYS": keys}))["paths"]
+    for path, methods in paths.items():
+        for each in methods.values():
+            needed = bool(keys) and path.startswith("/v1/")
+            assert each["security"] == ([{"key": []}] if needed else []), path
+
+
 def test_every_operation_and_action_has_a_path() -> None:
     expected = {f"/v1/{name}/{action}" for name in engine.operations() for action in ACTIONS}
     expected |= {"/v1/operations", "/v1/limits", "/version", "/livez", "/readyz", "/metrics"}
