@@ -189,9 +189,14 @@ def test_batching_can_be_switched_off() -> None:
     assert [names(batcher.take(0.0)) for _ in range(3)] == [[0], [1], [2]]
 
 
-@pytest.mark.parametrize("where", [0, 5_000, 39_999])
-def test_large_parameters_are_compared_byte_by_byte(where: int) -> None:
-    weight = np.arange(40_000, dtype=np.float32)
+@pytest.mark.parametrize(
+    ("size", "where"),
+    # At once, as two copies, and in pieces, of which only one differs.
+    [(100, 50), (4_000, 2_000), *((40_000, at) for at in (0, 5_000, 39_999))]
+    + [(600_000, at) for at in (200_000, 400_000, 599_000)],
+)
+def test_parameters_are_compared_byte_by_byte(size: int, where: int) -> None:
+    weight = np.arange(size, dtype=np.float32)
     other = weight.copy()
     other[where] += 0.5
     batcher: Batcher[Named] = Batcher(BatchLimits())

@@ -13,6 +13,7 @@ from engine.geometry import (
     Axis,
     block_tile,
     blocking,
+    lengths,
     ranges,
     same_padding,
     strided_out,
@@ -121,6 +122,11 @@ def test_tiles_cover_every_output_once(out: list[int], width: int) -> None:
 def test_ranges_end_with_a_shorter_one() -> None:
     assert ranges(7, 3) == ((0, 3), (3, 6), (6, 7))
     assert ranges(0, 3) == ()
+
+
+@given(st.integers(0, 40), st.integers(1, 12))
+def test_lengths_are_those_of_the_ranges(size: int, step: int) -> None:
+    assert lengths(size, step) == {stop - start for start, stop in ranges(size, step)}
 
 
 @pytest.mark.parametrize(
