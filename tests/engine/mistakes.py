@@ -187,6 +187,10 @@ def reflects_too_far(draw: Draw, request: Request) -> Blame:
     return errors.InvalidRequest, ("config", "padding")
 
 
+def channel_axis(request: Request) -> int:
+    return request.rank + 1 if request.last else 1
+
+
 def weight_letters(request: Request) -> str:
     space = SPATIAL[request.rank]
     first = "IO" if request.layer.operation == "conv_transpose" else "OI"
@@ -208,6 +212,25 @@ def channels_do_not_fit(draw: Draw, request: Request) -> Blame:
     shape[axis] += draw(st.integers(1, 3)) * 7
     request.tensors["weight"] = np.zeros(shape)
     return errors.InvalidRequest, ("weight", "shape", axis)
+
+
+@about(*CONVS)
+def channels_do_not_divide_into_groups(draw: Draw, request: Request) -> Blame:
+    place = channel_axis(request)
+    channels = request.tensors["x"].shape[place]
+    request.config["groups"] = channels + draw(st.integers(1, 3))
+    return errors.ShapeMismatch, ("x", "shape", place)
+
+
+@about("conv")
+def outputs_do_not_divide_into_groups(draw: Draw, request: Request) -> Blame:
+    request.config["groups"] = 2
+    x, weight = (list(request.tensors[name].shape) for name in ("x", "weight"))
+    x[channel_axis(request)] = 2
+    axis = weight_letters(request).index("O")
+    weight[axis] = pick(draw, 1, 3, 5)
+    request.tensors.update(x=np.zeros(x), weight=np.zeros(weight))
+    return errors.ShapeMismatch, ("weight", "shape", axis)
 
 
 @about(*CONVS)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 
+import engine
 from engine import errors
 from engine.activation_option import ACTIVATION
 from engine.options import (
@@ -113,6 +116,12 @@ class Example:
 def test_a_config_has_its_defaults() -> None:
     assert read_config(Example, {"size": 2}, 2) == Example((2, 2), False, None)
     assert read_config(Example, {"size": 2, "name": None}, 1).name is None
+
+
+def test_a_config_is_any_mapping() -> None:
+    x = np.arange(8.0).reshape(1, 1, 8)
+    found = engine.forward("max_pool", MappingProxyType({"kernel": 2}), x=x)
+    assert found["y"].tolist() == [[[1, 3, 5, 7]]]
 
 
 def test_a_config_reports_everything_that_is_wrong() -> None:

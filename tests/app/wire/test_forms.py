@@ -133,6 +133,16 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert max(kept, default=0) <= forms.MOST_OF_A_LENGTH
 
 
+def test_forms_that_nobody_sends_any_more_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "MOST_MISSES", 20)
+    decoder, x = Decoder(LIMITS), noise(1, 1, 3)
+    for padding in range(1 + forms.MOST_OF_A_LENGTH):
+        same(decoder, packed({"padding": padding}, x=x))
+    new = packed({"padding": 9}, x=x)
+    assert not same(decoder, new)
+    assert any(same(decoder, new) for _ in range(20))
+
+
 def test_it_tells_where_the_largest_tensor_of_a_known_form_begins() -> None:
     decoder = Decoder(LIMITS)
     body = packed(dy=noise(1, 4), x=noise(1, 3, 8, 8), weight=noise(2, 3))
