@@ -115,6 +115,48 @@ def test_every_wrong_field_is_named_at_once() -> None:
     assert found == {("config", name) for name in config}
 
 
+INPUT_SHAPE = ("config", "input_shape")
+
+
+@pytest.mark.parametrize(
+    ("config", "kind", "loc", "expected"),
+    [
+        ({}, errors.MissingField, INPUT_SHAPE, "the shape of x"),
+        ({"input_shape": [2, 3, 6]}, errors.ShapeMismatch, INPUT_SHAPE, "4 entries"),
+        ({"input_shape": [2, 3, 0, 4]}, errors.ShapeMismatch, INPUT_SHAPE, "at least 1"),
+        ({"input_shape": [3, 3, 6, 4]}, errors.ShapeMismatch, (*INPUT_SHAPE, 0), "2"),
+        ({"input_shape": [2, 4, 6, 4]}, errors.ShapeMismatch, ("indices", "shape"), "[2, 4, 3, 2]"),
+        (
+            {"input_shape": [2, 3, 6, 4], "ties": "all"},
+            errors.InvalidValue,
+            ("config", "ties"),
+            "first, or x",
+        ),
+        ({"input_shape": [2, 3, 5, 5]}, errors.ShapeMismatch, INPUT_SHAPE, "[2, 3, 6, 4]"),
+        (
+            {"input_shape": [2, 3, 6, 4]},
+            errors.InvalidIndices,
+            ("indices", "data", 1, 2, 0, 1),
+            "-1 (none) or 0 to 23",
+        ),
+    ],
+)
+def test_what_is_wrong_where_indices_stand_for_x(
+    config: dict[str, Any],
+    kind: type[errors.EngineError],
+    loc: tuple[str | int, ...],
+    expected: str,
+) -> None:
+    given = {"indices": np.zeros((2, 3, 3, 2), np.int64), "dy": np.ones((2, 3, 3, 2))}
+    if expected == "[2, 3, 6, 4]":
+        given["x"] = np.ones((2, 3, 6, 4))
+    if kind is errors.InvalidIndices:
+        given["indices"][1, 2, 0, 1] = 24
+    with pytest.raises(kind) as caught:
+        engine.backward("max_pool", {"kernel": 2} | config, **given)
+    assert [(issue.loc, issue.expected) for issue in caught.value.issues] == [(loc, expected)]
+
+
 def fields(operation: str) -> list[str]:
     """Every config field of an operation; an activation's parameters count as fields."""
     if operation == "activation":

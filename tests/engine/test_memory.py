@@ -177,6 +177,34 @@ def test_many_requests_share_the_workspace_of_one(
     assert peak <= planned.report()["bytes"]["workspace"]
 
 
+@pytest.mark.parametrize(
+    ("action", "config", "dtype", "made"),
+    [
+        ("forward", {}, "float32", ()),
+        ("backward", {}, "float32", ()),
+        # The values before an activation are worked out once more.
+        ("forward", {"activation": "relu"}, "float32", ()),
+        ("backward", {"activation": "relu"}, "float32", ("y",)),
+        # float16 is computed in float32, and so is every tensor of it kept there.
+        ("forward", {}, "float16", ("x", "y")),
+        ("backward", {"activation": "relu"}, "float16", ("x", "dy", "dx", "y")),
+    ],
+)
+def test_samples_add_to_the_workspace_what_is_made_for_each(
+    action: str, config: dict[str, Any], dtype: str, made: tuple[str, ...]
+) -> None:
+    def workspace(samples: int) -> int:
+        shapes = {"x": (samples, 3, 8, 8), "weight": (4, 3, 3, 3)}
+        if action == "backward":
+            shapes["dy"] = (samples, 4, 6, 6)
+        specs = {name: engine.TensorSpec(shape, dtype) for name, shape in shapes.items()}
+        call, _ = engine.prepare("conv", action, config, specs)
+        return call.cost(samples).workspace_bytes
+
+    numbers = {"x": 3 * 8 * 8, "dx": 3 * 8 * 8, "y": 4 * 6 * 6, "dy": 4 * 6 * 6}
+    assert workspace(101) - workspace(1) == 100 * 4 * sum(numbers[name] for name in made)
+
+
 @pytest.mark.parametrize("between", [0, 1])
 def test_tensors_between_addresses_are_copied_once(between: int) -> None:
     shape = (8, 64, 112, 112)
