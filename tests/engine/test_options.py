@@ -155,3 +155,96 @@ def test_the_schema_says_what_is_required_and_what_defaults_are() -> None:
     assert schema["properties"]["flag"]["default"] is False
     assert {"type": "null"} in schema["properties"]["name"]["anyOf"]
     assert all(field["description"] for field in schema["properties"].values())
+
+
+PLAIN = [
+    -6,
+    -5,
+    -1,
+    0,
+    1,
+    2,
+    LARGEST,
+    LARGEST + 1,
+    True,
+    False,
+    None,
+    1.5,
+    -0.5,
+    "same",
+    "relu",
+    "",
+]
+ENTRIES = [*PLAIN, *([value] * count for value in PLAIN for count in range(4)), [0, -1], [0, "1"]]
+VALUES = [
+    *PLAIN,
+    *([entry] * count for entry in ENTRIES for count in range(7)),
+    *([1, 2, entry] for entry in ENTRIES),
+    *({"name": name} for name in PLAIN),
+    *({"name": "elu", "alpha": value} for value in PLAIN),
+    *({"name": "gelu", "approximate": value} for value in PLAIN),
+    {},
+    {"alpha": 1},
+    {"name": "relu", "alpha": 1},
+]
+KINDS = [
+    PerAxis(1),
+    PerAxis(0, hole=True),
+    Padding(("same", "full")),
+    Choice(("same", "mean")),
+    Flag(),
+    Integer(1),
+    Integer(-5, divides=True),
+    Number(),
+    Number(positive=True),
+    Letters(("NCHW",)),
+    Shape(),
+    ACTIVATION,
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+def test_the_schema_takes_what_is_read_in_some_number_of_dimensions(kind: Any) -> None:
+    schema = kind.schema()
+    for value in VALUES:
+        assert fits(schema, value) == any(is_read(kind, value, dims) for dims in (1, 2, 3)), value
+
+
+def is_read(kind: Any, value: object, dims: int) -> bool:
+    try:
+        kind.read(value, LOC, dims)
+    except errors.EngineError:
+        return False
+    return True
+
+
+def fits(schema: dict[str, Any], value: Any) -> bool:
+    """Whether a value is valid, by those words of JSON Schema that the kinds use."""
+    types = {
+        "null": value is None,
+        "boolean": type(value) is bool,
+        "integer": type(value) is int,
+        "number": type(value) in (int, float),
+        "string": type(value) is str,
+        "array": type(value) is list,
+        "object": type(value) is dict,
+    }
+    rules = {
+        "type": lambda name: types[name],
+        "anyOf": lambda all_of_them: any(fits(each, value) for each in all_of_them),
+        "enum": lambda names: type(value) is str and value in names,
+        "const": lambda constant: type(value) is type(constant) and value == constant,
+        "not": lambda other: not fits(other, value),
+        "minimum": lambda least: value >= least,
+        "maximum": lambda most: value <= most,
+        "exclusiveMinimum": lambda bound: value > bound,
+        "items": lambda each: all(fits(each, entry) for entry in value),
+        "minItems": lambda least: len(value) >= least,
+        "maxItems": lambda most: len(value) <= most,
+        "properties": lambda known: all(fits(known.get(k, {}), v) for k, v in value.items()),
+        "required": lambda names: set(names) <= set(value),
+        "additionalProperties": lambda _: set(value) <= set(schema["properties"]),
+    }
+    said = ("description", "default", "examples")
+    # The type comes first in every schema, so that the other words are asked of values of that type.
+    return all(rules[word](given) for word, given in schema.items() if word not in said)

@@ -32,6 +32,8 @@ def answer(accept: str | None, content_type: str = MSGPACK) -> tuple[str, str]:
         ("Application/JSON", "json", "application/json"),
         ("application/json;charset=utf-8", "json", "application/json"),
         ('application/json ; Charset="UTF-8"', "json", "application/json"),
+        ("application/json;charset=utf8", "json", "application/json"),
+        ("application/json;charset=US-ASCII", "json", "application/json"),
         ("application/json;", "json", "application/json"),
         ("  application/json  ", "json", "application/json"),
         ("application/json; version=1", "json", "application/json"),
