@@ -143,6 +143,23 @@ def test_places_are_held_by_bytes_where_these_are_what_is_short() -> None:
         admission.acquire(10, 1.0, visitor)
 
 
+@pytest.mark.parametrize(
+    ("limits", "each"), [(QueueLimits(10, 10**6), 1), (QueueLimits(1000, 100), 10)]
+)
+def test_a_promise_makes_no_room_where_there_is_none(limits: QueueLimits, each: int) -> None:
+    admission, visitor, now = Admission(limits), Visitor("told"), 0.0
+    for _ in range(10):
+        admission.acquire(each, now)
+    for _ in range(3):
+        refusal = admission.refusal(each, now, visitor)
+        assert refusal is not None
+        assert refusal.retry_after is not None
+        now += refusal.retry_after
+    admission.release(each, now)
+    admission.acquire(each, now, visitor)
+    assert (admission.requests, admission.nbytes) == (10, 10 * each)
+
+
 def test_a_count_that_bounds_nothing_is_not_told() -> None:
     admission = Admission(QueueLimits(requests=100, nbytes=100), "bodies")
     admission.acquire(100, 0.0)
