@@ -111,6 +111,13 @@ LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("adaptive_avg_pool", {"output_size": 1}, ()),
     ("adaptive_avg_pool", {"output_size": 5}, ()),
     ("lp_pool", {"kernel": 3, "p": 3}, ()),
+    # Windows that stand apart along one axis only.
+    ("max_pool", {"kernel": 2, "stride": [1, 2]}, ()),
+    ("avg_pool", {"kernel": 2, "stride": [1, 2]}, ()),
+    ("avg_pool", {"kernel": 3, "stride": [3, 2]}, ()),
+    ("adaptive_avg_pool", {"output_size": [5, 6]}, ()),
+    ("adaptive_max_pool", {"output_size": [6, 5]}, ()),
+    ("lp_pool", {"kernel": 2, "stride": [2, 1]}, ()),
 ]
 
 
