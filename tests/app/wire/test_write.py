@@ -253,6 +253,11 @@ def test_a_plain_map() -> None:
     assert strict_json(encode_map(PLAIN, JSON)) == expected
 
 
+def test_a_plain_map_is_never_written_as_json_that_is_none() -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        encode_map({"seconds": float("nan")}, JSON)
+
+
 def test_counts_beyond_64_bits() -> None:
     flops = 3**60
     assert strict_json(encode_map({"flops": flops}, JSON)) == {"flops": flops}
