@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,33 @@ def test_every_wrong_field_is_named_at_once() -> None:
         engine.forward("conv", config, x=np.zeros((1, 1, 3)), weight=np.zeros((1, 1, 1)))
     found = {issue.loc for issue in caught.value.issues}
     assert found == {("config", name) for name in config}
+
+
+@pytest.mark.parametrize("operation", ["conv", "conv_transpose", "max_pool"])
+def test_an_empty_output_says_the_least_size_that_has_one(operation: str) -> None:
+    told = 0
+    for kernel, stride, dilation, padding in product((1, 2, 3), (1, 2, 3), (1, 2), range(5)):
+        config: dict[str, Any] = {"stride": stride, "dilation": dilation, "padding": padding}
+        given = {"weight": np.ones((1, 1, kernel))}
+        if operation == "max_pool":
+            config, given = config | {"kernel": kernel}, {}
+        sizes = range(1, 10)
+        fit = []
+        for size in sizes:
+            try:
+                engine.forward(operation, config, x=np.ones((1, 1, size)), **given)
+                fit.append(size)
+            except errors.EmptyOutput as error:
+                (issue,) = error.issues
+                assert (issue.loc, issue.got) == (("x", "shape", 2), size)
+                least = int(str(issue.expected).removeprefix("at least "))
+                told += 1
+                assert least > size
+                engine.forward(operation, config, x=np.ones((1, 1, least)), **given)
+                with pytest.raises(errors.EmptyOutput):
+                    engine.forward(operation, config, x=np.ones((1, 1, least - 1)), **given)
+        assert fit == list(sizes)[len(sizes) - len(fit) :]
+    assert told
 
 
 INPUT_SHAPE = ("config", "input_shape")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,6 +29,25 @@ def threads() -> Iterator[None]:
 @given(data=st.data())
 def test_adjoint(operation: str, data: st.DataObject) -> None:
     laws.adjoint(data.draw(LINEAR[operation]))
+
+
+@pytest.mark.parametrize("padding", ["same", "same_lower"])
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "dilation"),
+    [(9, 3, 2, 1), (10, 3, 2, 1), (10, 4, 3, 1), (11, 2, 3, 2), (7, 5, 1, 1), (7, 1, 3, 1)],
+)
+def test_a_transposed_same_of_a_given_size_is_the_adjoint_of_same(
+    size: int, kernel: int, stride: int, dilation: int, padding: str
+) -> None:
+    rng = np.random.default_rng(5)
+    config = {"stride": stride, "dilation": dilation, "padding": padding}
+    x, weight = rng.standard_normal((2, 3, size)), rng.standard_normal((4, 3, kernel))
+    y = engine.forward("conv", config, x=x, weight=weight)["y"]
+    dy = rng.standard_normal(y.shape)
+    config |= {"output_size": size}
+    back = engine.forward("conv_transpose", config, x=dy, weight=weight)["y"]
+    assert back.shape == x.shape
+    laws.assert_equal_sums(laws.inner(y, dy), laws.inner(x, back), laws.size_of(y, dy))
 
 
 @pytest.mark.parametrize("operation", sorted(LINEAR))
