@@ -262,7 +262,9 @@ async def test_many_deaths_leave_no_descriptor_mapping_or_zombie(
 async def test_when_no_worker_comes_up_nobody_waits_for_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pool, "BACKOFF_S", (0.0,))
+    # Once it is hopeless, no more attempts end anybody's waiting.
+    waits = (*[0.0] * (pool.HOPELESS_FAILURES - 1), 3600.0)
+    monkeypatch.setattr(pool, "BACKOFF_S", waits)
     async with dispatching() as rig:
         rig._make = None  # type: ignore[method-assign, assignment]
         broken = ProcessOptions(command=(sys.executable, "-c", "raise SystemExit(1)"))
