@@ -91,6 +91,14 @@ def test_a_bad_number_stays_in_its_windows(operation: str, channels: int, specia
     assert y[~near].tobytes() == clean[~near].tobytes()
 
 
+def test_float16_rounds_no_index() -> None:
+    """Though its maxima are worked out in float32, which has not every integer from 2**24 on."""
+    x = np.zeros((1, 1, 2**24 + 2), np.float16)
+    x[..., -1] = 1
+    config = {"kernel": 2, "return_indices": True}
+    assert engine.forward("max_pool", config, x=x)["indices"][0, 0, -1] == 2**24 + 1
+
+
 LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("conv", {}, (8, 8, 1, 1)),
     ("conv", {"padding": 1, "stride": 2}, (8, 8, 3, 3)),
