@@ -15,10 +15,8 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 
-import engine
-from app.admission import Admission, Cost, check_cost, tensor_bytes, work
+from app.admission import Admission, check_cost, tensor_bytes, work
 from app.at_once import AtOnce
 from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavailable
 from app.few import Few
@@ -198,7 +196,7 @@ class Dispatcher:
         if job.deadline is not None and job.deadline <= now:
             self._observer.dropped("deadline")
             raise DeadlineExceeded
-        cost = _cost(job.call, job.samples)
+        cost = job.call.cost(job.samples)
         check_cost(cost, self._limits.cost)
         nbytes = tensor_bytes(cost)
         self._admission.acquire(nbytes, now, job.visitor)
@@ -257,9 +255,3 @@ async def _written(done: Done, write: Write) -> Done:
     assert isinstance(done.body, Answer)
     body = await write(done.body)
     return replace(done, body=body, encode_s=done.encode_s + time.monotonic() - started)
-
-
-@lru_cache(maxsize=1024)
-def _cost(call: engine.Call, samples: int) -> Cost:
-    """`call.cost(samples)`; a stream of equal requests asks the same again and again."""
-    return call.cost(samples)

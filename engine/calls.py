@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -71,7 +71,7 @@ class Call:
     @cached_property
     def rounded(self) -> bool:
         """True where results are rounded to another dtype in the end."""
-        return self.compute.name != self.dtype
+        return compute_dtype(self.dtype) != self.dtype
 
     @cached_property
     def taken(self) -> tuple[tuple[str, np.dtype[Any]], ...]:
@@ -121,29 +121,7 @@ class Call:
 
     def cost(self, samples: int) -> Cost:
         """What the call takes for one request of `samples` samples."""
-        plan = self.plan
-        inputs = (TensorSpec(plan.shape(name, samples), dtype) for name, dtype in self.given)
-        outputs = self.outputs((samples,)).values()
-        return Cost(
-            flops=plan.flops[self.action == "backward"] * samples,
-            input_bytes=sum(spec.nbytes for spec in inputs),
-            output_bytes=sum(spec.nbytes for spec in outputs),
-            workspace_bytes=self._workspace(samples),
-            steps=plan.steps * samples,
-        )
-
-    def _workspace(self, samples: int) -> int:
-        compute = self.compute.name
-        size = self.plan.scratch_bytes
-        for (name, given), (_, taken) in zip(self.given, self.taken, strict=True):
-            if given != taken.name:
-                size += TensorSpec(self.plan.shape(name, samples), taken.name).nbytes
-        if self.rounded:
-            outputs = self.outputs((samples,)).values()
-            size += sum(TensorSpec(s.shape, compute).nbytes for s in outputs if s.dtype != "int64")
-        if self.plan.recomputed and self.action == "backward":
-            size += TensorSpec(self.plan.shape("y", samples), compute).nbytes
-        return size
+        return _cost(self, samples)
 
     def info(self) -> dict[str, Any]:
         """What the response says about the computation."""
@@ -153,3 +131,32 @@ class Call:
             "algorithm": self.plan.algorithm,
             "padding": [list(pair) for pair in self.plan.padding],
         }
+
+
+@lru_cache(maxsize=1024)
+def _cost(call: Call, samples: int) -> Cost:
+    plan = call.plan
+    inputs = (TensorSpec(plan.shape(name, samples), dtype) for name, dtype in call.given)
+    outputs = call.outputs((samples,)).values()
+    return Cost(
+        flops=plan.flops[call.action == "backward"] * samples,
+        input_bytes=sum(spec.nbytes for spec in inputs),
+        output_bytes=sum(spec.nbytes for spec in outputs),
+        workspace_bytes=_workspace(call, samples),
+        steps=plan.steps * samples,
+    )
+
+
+def _workspace(call: Call, samples: int) -> int:
+    plan, compute = call.plan, compute_dtype(call.dtype)
+    size = call.layer.scratch_bytes(plan, call.action)
+    for name, given in call.given:
+        taken = "int64" if name == "indices" else compute
+        if given != taken:
+            size += TensorSpec(plan.shape(name, samples), taken).nbytes
+    if call.rounded:
+        outputs = call.outputs((samples,)).values()
+        size += sum(TensorSpec(s.shape, compute).nbytes for s in outputs if s.dtype != "int64")
+    if plan.recomputed and call.action == "backward":
+        size += TensorSpec(plan.shape("y", samples), compute).nbytes
+    return size

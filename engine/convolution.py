@@ -21,12 +21,12 @@ from engine.errors import InvalidValue, ShapeMismatch, fail
 from engine.geometry import Axis, same_padding
 from engine.kernels.activations import IDENTITY, Activation, activate, activate_backward
 from engine.kernels.correlation import Correlation
-from engine.kernels.dispatch import rearranged_bytes
+from engine.kernels.dispatch import forward_bytes, rearranged_bytes
 from engine.kernels.requests import sum_by_request
 from engine.layouts import channels_first, read_layout, read_weight_layout, split_tail
 from engine.operation import Operation, Tails, require_shape, require_tail
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
-from engine.plans import Plan
+from engine.plans import Action, Plan
 from engine.threads import PART_BYTES, SCRATCH_BYTES
 
 Array = NDArray[Any]
@@ -77,7 +77,12 @@ class ConvolutionConfig:
 
 
 class Convolution(Operation):
-    """The common part of conv and conv_transpose."""
+    """The common part of conv and conv_transpose.
+
+    Class attributes:
+        canonical: the order of the weight's first two axes.
+        adjoint: True where forward is the adjoint of a correlation.
+    """
 
     forward_inputs: ClassVar[Mapping[str, bool]] = {"x": True, "weight": True, "bias": False}
     backward_inputs: ClassVar[Mapping[str, bool]] = {
@@ -87,6 +92,7 @@ class Convolution(Operation):
         "dy": True,
     }
     canonical: ClassVar[str]
+    adjoint: ClassVar[bool] = False
     algorithms = ALGORITHMS
 
     @abstractmethod
@@ -165,10 +171,14 @@ class Convolution(Operation):
             algorithm=algorithm,
             recomputed=config.fused is not None,
             # Beside the scratch, a block of partial sums or of padding that is no zeros may be copied.
-            scratch_bytes=SCRATCH_BYTES
-            + PART_BYTES
-            + rearranged_bytes(correlation, geometry.ordered),
+            scratch_bytes=SCRATCH_BYTES + PART_BYTES,
         )
+
+    def scratch_bytes(self, plan: Plan, action: Action) -> int:
+        # Which way the adjoint in x goes takes longer to find out than all else of a plan.
+        both = action == "backward" or self.adjoint
+        held = rearranged_bytes if both else forward_bytes
+        return plan.scratch_bytes + held(plan.geometry.correlation, plan.geometry.ordered)
 
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
         self._linear(plan, given, out["y"])

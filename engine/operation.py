@@ -87,6 +87,10 @@ class Operation(ABC):
         """True if every NaN of an output is given its bits while the block around it is in the cache."""
         return False
 
+    def scratch_bytes(self, plan: Plan, action: Action) -> int:  # noqa: ARG002
+        """Temporaries of one thread in an action, whatever the number of samples."""
+        return plan.scratch_bytes
+
     @abstractmethod
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
         """Write the outputs; arrays are contiguous in their own layout, in the compute dtype."""

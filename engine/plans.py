@@ -51,7 +51,8 @@ class Plan:
         flops: of forward and of backward, for one sample.
         steps: tap copies that the interpreter starts for one sample.
         geometry: what the kernels need.
-        scratch_bytes: temporaries of one thread, whatever the number of samples.
+        scratch_bytes: temporaries of one thread, whatever the number of samples; some actions of an
+            operation have more (`Operation.scratch_bytes`).
         recomputed: True where backward works out values before the activation once more.
     """
 

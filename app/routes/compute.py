@@ -255,7 +255,7 @@ class Compute:
         return done.body if isinstance(done.body, list) else [done.body]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _prepared(operation: str, action: str, form: Form) -> tuple[engine.Call, int]:
     """The call of all bodies of a form."""
     return engine.prepare(operation, action, form.config, form.specs, cast(Any, form.wants))

@@ -27,7 +27,7 @@ from engine.plans import TensorSpec
 MOST_LENGTHS = 4096
 """Lengths of bodies that are remembered; beyond it, all are forgotten."""
 
-MOST_FORMS = 256
+MOST_FORMS = 1024
 """Forms that are remembered; beyond it, all are forgotten."""
 
 MOST_OF_A_LENGTH = 4

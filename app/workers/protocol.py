@@ -22,7 +22,7 @@ from app.workers.berths import Lying
 from app.workers.channel import Message
 from app.workers.task import EXHAUSTED, ComputeFailed, Task, WorkerDied
 
-CACHED_CALLS = 256
+CACHED_CALLS = 1024
 """Prepared calls that a worker keeps."""
 
 TRACEBACK_CHARACTERS = 8000

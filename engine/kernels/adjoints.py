@@ -15,6 +15,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from engine.geometry import Axis
 from engine.kernels import direct, flat, folding
 from engine.kernels.correlation import Correlation, Phase
 from engine.kernels.phases import residues
@@ -56,8 +57,14 @@ def scattering(c: Correlation) -> Input:
 
 def _gathered(c: Correlation) -> int:
     """Numbers that all phases read of one output channel: taps of each input, met by an output or not."""
-    along = ((r.window for r in residues(axis)) for axis in c.axes)
-    return prod(sum(w.out * w.kernel for w in windows if w is not None) for windows in along)
+    return prod(map(_met, c.axes))
+
+
+@lru_cache(maxsize=4096)
+def _met(axis: Axis) -> int:
+    """Numbers that all residues of an axis read."""
+    windows = (residue.window for residue in residues(axis))
+    return sum(w.out * w.kernel for w in windows if w is not None)
 
 
 def _apart(c: Correlation) -> bool:

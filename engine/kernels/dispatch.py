@@ -56,12 +56,17 @@ PLAIN: Mapping[str, Forward] = {
 
 
 @lru_cache(maxsize=4096)
-def _kernel(c: Correlation) -> str:
+def _tiled(c: Correlation) -> bool:
+    """True where `correlate` is done as Winograd does."""
     # In float32 Winograd is as exact as promised; who computes in float64 wants the digits.
     chosen = c.wanted == "winograd" or (c.wanted != "direct" and c.itemsize == 4)
-    if chosen and tiling.suits(c) and (c.wanted == "winograd" or tiling.pays(c)):
-        return "winograd"
-    return _plain_kernel(c)
+    return chosen and tiling.suits(c) and (c.wanted == "winograd" or tiling.pays(c))
+
+
+def _joined(c: Correlation) -> bool:
+    """True where samples may share products."""
+    # Looked at first, since it is seldom true, and quicker to tell than which kernel it is.
+    return joined.suits(c) and not _tiled(c) and _plain_kernel(c) == "joined"
 
 
 @lru_cache(maxsize=4096)
@@ -77,36 +82,52 @@ def _plain_kernel(c: Correlation) -> str:
 
 def algorithm(c: Correlation) -> str:
     """What `correlate` runs: winograd by name wherever it can be, and by itself where it pays."""
-    return "winograd" if _kernel(c) == "winograd" else "direct"
+    return "winograd" if _tiled(c) else "direct"
 
 
 def adjoint_algorithm(c: Correlation) -> str:
     """What `correlate_input` runs."""
-    found = [
-        algorithm(p.correlation) for p in adjoints.phases(c) or () if p.correlation is not None
-    ]
-    return "winograd" if "winograd" in found else "direct"
+    phases = adjoints.phases(c) or ()
+    tiled = any(p.correlation is not None and _tiled(p.correlation) for p in phases)
+    return "winograd" if tiled else "direct"
 
 
-def rearranged_bytes(c: Correlation, ordered: bool) -> int:
-    """What a call holds of the weights in another form: turned for the adjoint, or transformed.
+@lru_cache(maxsize=4096)
+def forward_bytes(c: Correlation, ordered: bool) -> int:
+    """What `correlate` holds of the weights in another form.
 
     They are copied before if they do not come `ordered`, and once more where results lie channels last.
-    Sums have several shares of the weight's gradient as well; where samples are to share products, a few
-    are compared.
+    Where samples are to share products, a few are compared.
     """
-    weights = c.groups * c.outputs * c.channels * c.taps * c.itemsize
+    held = _weights(c) * (1 + (not ordered) + c.channels_last)
+    if _tiled(c):
+        return held + tiling.filter_bytes(c)
+    return held + (joined.probe_bytes(c) if _joined(c) else 0)
+
+
+@lru_cache(maxsize=4096)
+def rearranged_bytes(c: Correlation, ordered: bool) -> int:
+    """What `correlate` and its adjoints hold of the weights in another form: turned, or transformed.
+
+    Sums have several shares of the weight's gradient as well.
+    """
+    weights = _weights(c)
     held = weights * (1 + (not ordered) + c.channels_last)
     adjoint = adjoint_algorithm(c) == "winograd"
     if pixels.suits(c):
         return held + weights * SHARES
     summed = weights * (1 + SHARES) if any(k.suits(c) for k in SUMMED) else 0
-    if not adjoint and algorithm(c) != "winograd":
+    if not adjoint and not _tiled(c):
         both = [c, *(p.correlation for p in adjoints.phases(c) or () if p.correlation is not None)]
-        probes = (joined.probe_bytes(each) for each in both if _kernel(each) == "joined")
+        probes = (joined.probe_bytes(each) for each in both if _joined(each))
         return held + summed + max(probes, default=0)
     shares = filtering.share_bytes(c) if _by_tiles(c) else 0
     return held + summed + tiling.filter_bytes(c) + shares
+
+
+def _weights(c: Correlation) -> int:
+    """Bytes of all weights."""
+    return c.groups * c.outputs * c.channels * c.taps * c.itemsize
 
 
 def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
@@ -119,7 +140,7 @@ def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) 
 
 @lru_cache(maxsize=4096)
 def _forward(c: Correlation) -> Forward:
-    return _winograd if _kernel(c) == "winograd" else PLAIN[_kernel(c)]
+    return _winograd if _tiled(c) else PLAIN[_plain_kernel(c)]
 
 
 def _winograd(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
@@ -154,7 +175,7 @@ def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             target[...] = 0
             continue
         weights = unfolded[within(phase.taps)].swapaxes(1, 2)
-        if _kernel(phase.correlation) != "winograd":
+        if not _tiled(phase.correlation):
             # Winograd lays filters out anew itself.
             weights = _in_rows(weights).reshape(c.groups, c.channels, -1)
         correlate(phase.correlation, dy, weights, None, target)
@@ -200,7 +221,7 @@ def _weight(c: Correlation) -> Weight:
 
 def _by_tiles(c: Correlation) -> bool:
     """True where the gradient of the weight is done as `winograd` does the forward map."""
-    return _kernel(c) == "winograd" and len(c.axes) == 2
+    return _tiled(c) and len(c.axes) == 2
 
 
 def _tiles_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:

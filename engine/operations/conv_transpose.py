@@ -54,6 +54,7 @@ class ConvTranspose(Convolution):
     summary = "Transposed convolution, the adjoint of conv in x."
     config = ConvTransposeConfig
     canonical = "IO"
+    adjoint = True
     examples = (
         {
             "config": {"stride": 2, "padding": 1},

@@ -38,7 +38,9 @@ LAYERS = {
 
 @pytest.mark.parametrize("kernel", LAYERS)
 def test_layers_go_to_their_kernels(kernel: str) -> None:
-    assert dispatch._kernel(LAYERS[kernel]) == kernel
+    c = LAYERS[kernel]
+    assert dispatch._forward(c) is {**dispatch.PLAIN, "winograd": dispatch._winograd}[kernel]
+    assert dispatch.algorithm(c) == ("winograd" if kernel == "winograd" else "direct")
 
 
 def test_all_plans_of_a_layer_have_one_geometry() -> None:
