@@ -170,7 +170,7 @@ class Convolution(Operation):
             geometry=geometry,
             algorithm=algorithm,
             recomputed=config.fused is not None,
-            # Beside the scratch, a block of partial sums or of padding that is no zeros may be copied.
+            # Beside the scratch, a block of partial sums may be copied.
             scratch_bytes=SCRATCH_BYTES + PART_BYTES,
         )
 

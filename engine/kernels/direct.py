@@ -283,9 +283,8 @@ def _windows(c: Correlation, tile: Tile, lead: tuple[int, ...], in_rows: bool) -
     """
     sizes = tuple(hi - lo for lo, hi in tile)
     width = prod(sizes)
-    found = recipe(c.axes, tile, c.itemsize)
-    slab = not (found.direct and in_rows) and (found.plain or c.mode == "zeros")
-    slab = slab and prod(found.shape) <= c.taps * width
+    found = recipe(c.axes, tile, c.itemsize, c.mode)
+    slab = not (found.direct and in_rows) and found.slab is not None
     columns = _columns(c, lead, width, np.dtype(f"f{c.itemsize}"))
     windows = columns.reshape(*lead, *c.kernel, *sizes, copy=False)
     return _Windows(columns, windows, gathering(found, windows) if slab else None)

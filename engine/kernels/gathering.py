@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from math import gcd, prod
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile
+from engine.kernels.borders import runs
 from engine.kernels.slabs import occupied
 from engine.threads import scratch
 
@@ -31,6 +33,20 @@ MANY = 64
 
 
 @dataclass(frozen=True, slots=True)
+class Slab:
+    """How a slab is filled, and read.
+
+    Attributes:
+        moves: boxes of the slab, and the inputs that go there.
+        views: for some taps at a time, where they stand in columns, and the shape, the byte offset
+            and the byte strides of the view of one channel's slab that holds them.
+    """
+
+    moves: tuple[tuple[Index, Index], ...]
+    views: tuple[tuple[Index, tuple[int, ...], int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """How the inputs under a tile become a slab, and the slab columns.
 
@@ -39,30 +55,27 @@ class Recipe:
 
     Attributes:
         starts: where the slab begins in x, which may be before its first input.
-        plain: True where all of the slab is real inputs.
+        filled: True where nothing of the slab is padding of zeros.
         direct: True where x itself can stand in for the slab, if its last axis is contiguous.
-        moves: boxes of the slab, and the inputs that go there.
-        views: for some taps at a time, where they stand in columns, and the shape, the byte offset
-            and the byte strides of the view of one channel's slab that holds them.
+        slab: what goes where; None where the slab would have more numbers than columns.
     """
 
     shape: tuple[int, ...]
     starts: tuple[int, ...]
-    plain: bool
+    filled: bool
     direct: bool
-    moves: tuple[tuple[Index, Index], ...]
-    views: tuple[tuple[Index, tuple[int, ...], int, tuple[int, ...]], ...]
+    slab: Slab | None
 
 
-def recipe(axes: tuple[Axis, ...], tile: Tile, itemsize: int) -> Recipe:
-    """The recipe of a tile."""
+def recipe(axes: tuple[Axis, ...], tile: Tile, itemsize: int, mode: str) -> Recipe:
+    """The recipe of a tile in a padding mode."""
     # One with many residues is long: thousands of them would hold gigabytes.
     found = _recipe if axes[-1].stride <= MANY else _recipe.__wrapped__
-    return found(axes, tile, itemsize)
+    return found(axes, tile, itemsize, mode)
 
 
 @lru_cache(maxsize=4096)
-def _recipe(axes: tuple[Axis, ...], tile: Tile, itemsize: int) -> Recipe:
+def _recipe(axes: tuple[Axis, ...], tile: Tile, itemsize: int, mode: str) -> Recipe:
     starts = tuple(axis.input_of(0, lo) for axis, (lo, _) in zip(axes, tile, strict=True))
     lengths = [
         (hi - lo - 1) * axis.stride + axis.extent for axis, (lo, hi) in zip(axes, tile, strict=True)
@@ -75,29 +88,30 @@ def _recipe(axes: tuple[Axis, ...], tile: Tile, itemsize: int) -> Recipe:
     # Where windows share no input, laying them out first would copy each twice.
     alone = all(axis.extent <= axis.stride for axis in axes)
     shape = (*lengths[:-1], phases, -(-lengths[-1] // phases))
-    taken = tuple(moves(axes, starts, shape))
+    direct, filled = plain and (phases == 1 or alone), plain or mode != "zeros"
+    if prod(shape) > prod(
+        axis.kernel * (hi - lo) for axis, (lo, hi) in zip(axes, tile, strict=True)
+    ):
+        return Recipe(shape, starts, filled, direct, None)
+    taken = tuple(_moves(axes, starts, shape, mode))
     views = tuple(_views(axes, tile, shape, itemsize))
-    return Recipe(shape, starts, plain, plain and (phases == 1 or alone), taken, views)
+    return Recipe(shape, starts, filled, direct, Slab(taken, views))
 
 
-def moves(
-    axes: Sequence[Axis], starts: Sequence[int], shape: Sequence[int]
+def _moves(
+    axes: Sequence[Axis], starts: Sequence[int], shape: Sequence[int], mode: str
 ) -> Iterator[tuple[Index, Index]]:
     """Boxes of a slab of `shape` that begins at `starts`, and the inputs that go there."""
-    targets, sources = [], []
-    for start, length, axis in zip(starts[:-1], shape[:-2], axes[:-1], strict=True):
-        source, target = axis.placed(start, start + length)
-        sources.append(source)
-        targets.append(target)
-    phases, width = shape[-2:]
-    for phase in occupied(phases, -starts[-1], axes[-1].size):
-        first = starts[-1] + phase
-        lo = max(0, -(first // phases))
-        hi = min(width, -(-(axes[-1].size - first) // phases))
-        if hi > lo:
-            stop = first + (hi - 1) * phases + 1
-            source = slice(first + lo * phases, stop, phases)
-            yield (..., *targets, phase, slice(lo, hi)), (..., *sources, source)
+    lengths, (phases, width) = shape[:-2], shape[-2:]
+    along = [
+        runs(axis, start, length, 1, mode)
+        for axis, start, length in zip(axes[:-1], starts[:-1], lengths, strict=True)
+    ]
+    last, start = axes[-1], starts[-1]
+    for phase in occupied(phases, -start, last.size) if mode == "zeros" else range(phases):
+        for box in product(*along, runs(last, start + phase, width, phases, mode)):
+            *places, place = (run.places for run in box)
+            yield (..., *places, phase, place), (..., *(run.inputs for run in box))
 
 
 def _views(
@@ -148,18 +162,19 @@ class Gathering:
 
 
 def gathering(found: Recipe, columns: Array) -> Gathering:
-    """Views that fill `columns` (n, g, c, *K, *T)."""
+    """Views that fill `columns` (n, g, c, *K, *T) by a recipe that has a slab."""
+    assert found.slab is not None
     lead = columns.shape[:3]
     shape = (*lead, *found.shape)
     slab = scratch(prod(shape), columns.dtype, SLAB).reshape(shape)
     rows = as_items(columns)
     taps = []
-    for place, sizes, offset, strides in found.views:
+    for place, sizes, offset, strides in found.slab.views:
         steps = (*slab.strides[:3], *strides)
         view = np.ndarray((*lead, *sizes), slab.dtype, slab, offset, steps)
         taps.append((rows[place], as_items(view)))
-    moves = tuple((slab[target], source) for target, source in found.moves)
-    return Gathering(slab, not found.plain, moves, tuple(taps))
+    moves = tuple((slab[target], source) for target, source in found.slab.moves)
+    return Gathering(slab, not found.filled, moves, tuple(taps))
 
 
 def as_items(a: Array) -> Array:

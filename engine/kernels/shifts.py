@@ -129,8 +129,8 @@ def _views(c: Correlation, axes: tuple[Axis, ...], groups: int, in_rows: bool) -
     sizes = tuple(axis.out for axis in axes)
     columns = direct.part(0, (groups, axes[0].kernel, c.channels, *c.kernel[1:], *sizes), dtype)
     windows = columns.swapaxes(1, 2)[None]
-    form = recipe(axes, tuple((0, n) for n in sizes), c.itemsize)
-    slab = not (form.direct and in_rows) and prod(form.shape) <= prod(windows.shape[3:])
+    form = recipe(axes, tuple((0, n) for n in sizes), c.itemsize, c.mode)
+    slab = not (form.direct and in_rows) and form.slab is not None
     upstream, right = _upstream((groups, c.outputs, sizes[0] - found.reach, *sizes[1:]), dtype)
     return _Views(
         windows,

@@ -14,13 +14,14 @@ sum makes hardly an error, and these transforms do (see `promise`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.geometry import Tile, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.evenness import exceeds
@@ -85,10 +86,11 @@ def _forward(
             made = v.multiply(filters, target if target.strides[0] == target.itemsize else None)
             plainly = not np.isfinite(np.add.reduce(made, axis=None))
         if plainly:
-            spans = tuple((span.start, span.stop) for span in cut.target[-len(c.axes) :])
             plain = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
-            whole = y[n : n + 1][within(cut.target[-len(c.axes) :])]
-            direct.forward_block(c, x[n : n + 1], plain, None, whole, spans)
+            # Its patches may be more than the scratch holds.
+            for tile in _tiles(c, cut.target[-len(c.axes) :]):
+                some = y[n : n + 1][within(slice(lo, hi) for lo, hi in tile)]
+                direct.forward_block(c, x[n : n + 1], plain, None, some, tile)
             made = target
         if bias is not None:
             made += bias[0, :, None, None, None]
@@ -98,6 +100,13 @@ def _forward(
             target[...] = made
 
     for_each(block, product(limits, cuts(plan)), c.flops * len(limits), BLOCK_FLOPS)
+
+
+def _tiles(c: Correlation, box: Sequence[slice]) -> Iterator[Tile]:
+    """A box of outputs cut into tiles of a plain sum."""
+    sizes = [span.stop - span.start for span in box]
+    for tile in tiles(sizes, c.forward_blocks.tile):
+        yield tuple((s.start + lo, s.start + hi) for s, (lo, hi) in zip(box, tile, strict=True))
 
 
 def _transformed(plan: Tiling, w: Array) -> Array:

@@ -30,6 +30,13 @@ LAYERS: list[tuple[str, str, dict[str, Any], tuple[int, ...], tuple[int, ...]]] 
     ),
     (
         "conv",
+        "reflected, channels last",
+        {"padding": 1, "padding_mode": "reflect", "layout": "NHWC"},
+        (2, 224, 224, 64),
+        (3, 3, 64, 8),
+    ),
+    (
+        "conv",
         "a ReLU inside",
         {"padding": 1, "activation": "relu"},
         (8, 64, 112, 112),
@@ -88,6 +95,32 @@ def test_scratch_stays_within_the_stated_bound(
     backward = peak_beside_outputs(lambda: engine.backward(operation, config, **tensors, dy=dy))
     assert forward <= bound, f"{name} forward: {forward / 2**20:.1f} MiB"
     assert backward <= bound + again, f"{name} backward: {backward / 2**20:.1f} MiB"
+
+
+def test_tiles_that_turn_out_to_be_plain_sums_stay_within_the_plan() -> None:
+    rng, taps = np.random.default_rng(0), (8, 64, 3, 3)
+    x, weight = (rng.standard_normal(size, np.float32) for size in ((1, 64, 24, 200), taps))
+    x[:, 0, ::2, ::2] = np.inf
+    tensors = {"x": x, "weight": weight}
+    specs = {name: (a.shape, "float32") for name, a in tensors.items()}
+    config = {"algorithm": "winograd", "padding": 2}
+    call, samples = engine.prepare("conv", "forward", config, specs)
+    assert call.plan.algorithm == "winograd"
+    peaks: list[int] = []
+
+    def compute() -> None:
+        peaks.append(peak_beside_outputs(lambda: engine.run(call, tensors, (samples,))))
+
+    threads = get_threads()
+    engine.set_threads(1)
+    try:
+        # A thread of its own has no scratch yet, so that all of it counts.
+        thread = Thread(target=compute)
+        thread.start()
+        thread.join()
+    finally:
+        engine.set_threads(threads)
+    assert peaks[0] <= call.cost(samples).workspace_bytes
 
 
 @pytest.mark.parametrize(

@@ -19,15 +19,16 @@ def axis(kernel: int, stride: int, dilation: int) -> Axis:
 def test_a_thousand_taps_are_as_few_views_as_there_are_residues(
     stride: int, dilation: int, views: int
 ) -> None:
-    found = gathering.recipe((axis(1000, stride, dilation),), ((0, 50),), 4)
-    assert len(found.views) == views
-    assert len(found.moves) == stride
+    found = gathering.recipe((axis(1000, stride, dilation),), ((0, 50),), 4, "zeros")
+    assert found.slab is not None
+    assert len(found.slab.views) == views
+    assert len(found.slab.moves) == stride
 
 
 def test_long_recipes_are_not_kept() -> None:
     gathering._recipe.cache_clear()
     for lo in range(5):
-        gathering.recipe((axis(1000, gathering.MANY + 1, 1),), ((lo, lo + 1),), 4)
+        gathering.recipe((axis(1000, gathering.MANY + 1, 1),), ((lo, lo + 1),), 4, "zeros")
     assert gathering._recipe.cache_info().currsize == 0
-    gathering.recipe((axis(1000, gathering.MANY, 1),), ((0, 1),), 4)
+    gathering.recipe((axis(1000, gathering.MANY, 1),), ((0, 1),), 4, "zeros")
     assert gathering._recipe.cache_info().currsize == 1
