@@ -13,6 +13,7 @@ from engine.kernels import (
     adjoints,
     banded,
     banding,
+    bordered,
     direct,
     filtering,
     flat,
@@ -111,6 +112,8 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
 
     Sums have several shares of the weight's gradient as well.
     """
+    if c.mode != "zeros":
+        return rearranged_bytes(bordered.unbordered(c), ordered) + bordered.strip_bytes(c)
     weights = _weights(c)
     held = weights * (1 + (not ordered) + c.channels_last)
     adjoint = adjoint_algorithm(c) == "winograd"
@@ -157,9 +160,15 @@ def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
 
 @lru_cache(maxsize=4096)
 def _input(c: Correlation) -> Input:
+    if c.mode != "zeros":
+        return _bordered
     if adjoints.phases(c) is None:
         return adjoints.scattering(c)
     return _stuffed if stuffed.suits(c) else _by_residues
+
+
+def _bordered(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
+    bordered.backward_input(c, dy, w, dx, correlate_input)
 
 
 def _stuffed(c: Correlation, dy: Array, w: Array, dx: Array) -> None:

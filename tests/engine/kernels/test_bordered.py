@@ -1,0 +1,113 @@
+"""Gradients of inputs that padding repeats, against those of inputs that NumPy padded."""
+
+from __future__ import annotations
+
+import tracemalloc
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine
+from engine.threads import get_threads
+
+MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+LAYERS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "1-D": ((2, 4, 9), (3, 4, 3), {"padding": [[2, 1]]}),
+    "2-D": ((2, 2, 6, 7), (5, 2, 3, 2), {"padding": [[1, 2], [0, 3]]}),
+    "3-D": ((1, 2, 4, 5, 3), (2, 2, 2, 3, 2), {"padding": [[1, 1], [2, 0], [1, 2]]}),
+    "as much as there is": ((1, 1, 5, 4), (1, 1, 4, 3), {"padding": [[4, 4], [3, 3]]}),
+    "strided": ((2, 3, 11, 8), (4, 3, 3, 3), {"padding": 2, "stride": [3, 2]}),
+    "windows apart": ((1, 2, 9, 9), (2, 2, 2, 1), {"padding": [[3, 4], [2, 2]], "stride": [4, 3]}),
+    "dilated": ((1, 2, 9, 8), (2, 2, 3, 2), {"padding": 3, "dilation": [2, 3]}),
+    "depthwise": ((2, 6, 40, 36), (6, 1, 5, 5), {"padding": 2, "groups": 6}),
+    "folded": ((1, 3, 20, 20), (40, 3, 5, 5), {"padding": 2, "stride": 2}),
+}
+
+
+def padded_gradient(
+    x: np.ndarray, w: np.ndarray, dy: np.ndarray, config: dict[str, Any], mode: str
+) -> np.ndarray:
+    """The gradient of an input padded beforehand, each number's added to that which it repeats."""
+    sizes, padding = x.shape[2:], config["padding"]
+    pairs = [(padding, padding)] * len(sizes) if isinstance(padding, int) else padding
+    outside = [(0, 0), (0, 0), *pairs]
+    given = {"x": np.pad(x, outside, MODES[mode]), "weight": w, "dy": dy}
+    dx = engine.backward("conv", {**config, "padding": 0, "algorithm": "direct"}, ["dx"], **given)
+    places = np.pad(np.arange(x[0, 0].size).reshape(sizes), pairs, MODES[mode]).reshape(-1)
+    found = np.zeros((*x.shape[:2], x[0, 0].size))
+    np.add.at(found, (slice(None), slice(None), places), dx["dx"].reshape(*x.shape[:2], -1))
+    return found.reshape(x.shape)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_values(layer: str, mode: str, last: bool) -> None:
+    size, taps, config = LAYERS[layer]
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal(size), rng.standard_normal(taps)
+    given = {**config, "padding_mode": mode}
+    dy = rng.standard_normal(engine.forward("conv", given, x=x, weight=w)["y"].shape)
+    expected = padded_gradient(x, w, dy, config, mode)
+    if last:
+        spatial = "DHW"[3 - len(size[2:]) :]
+        given |= {"layout": f"N{spatial}C", "weight_layout": f"OI{spatial}"}
+        x, dy = (np.ascontiguousarray(np.moveaxis(a, 1, -1)) for a in (x, dy))
+    found = engine.backward("conv", given, ["dx"], x=x, weight=w, dy=dy)["dx"]
+    found = np.moveaxis(found, -1, 1) if last else found
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_bits_are_the_same_alone_and_with_others(mode: str) -> None:
+    rng, config = np.random.default_rng(1), {"padding": 3, "padding_mode": mode}
+    x, w, dy = (
+        rng.standard_normal(size, np.float32)
+        for size in ((40, 16, 30, 30), (8, 16, 7, 7), (40, 8, 30, 30))
+    )
+    together = engine.backward("conv", config, ["dx"], x=x, weight=w, dy=dy)["dx"]
+    for n in (0, 7, 39):
+        own = slice(n, n + 1)
+        alone = engine.backward("conv", config, ["dx"], x=x[own], weight=w, dy=dy[own])["dx"]
+        assert alone.tobytes() == together[own].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("size", "taps", "padding"),
+    [
+        ((30, 32, 20, 20), (8, 32, 3, 3), 1),
+        ((1, 8, 300, 300), (8, 8, 3, 3), 1),
+        ((2, 16, 60, 60), (4, 16, 5, 5), 59),
+    ],
+    ids=["samples", "one sample", "as much as there is"],
+)
+def test_memory_is_what_the_plan_says(
+    size: tuple[int, ...], taps: tuple[int, ...], padding: int
+) -> None:
+    config = {"padding": padding, "padding_mode": "reflect"}
+    sizes = {"x": size, "weight": taps}
+    sizes["dy"] = tuple(engine.plan("conv", config, sizes).report()["shapes"]["y"])
+    tensors = {name: np.ones(shape, np.float32) for name, shape in sizes.items()}
+    specs = {name: (shape, "float32") for name, shape in sizes.items()}
+    call, samples = engine.prepare("conv", "backward", config, specs, ["dx"])
+    peaks: list[int] = []
+
+    def compute() -> None:
+        before = tracemalloc.get_traced_memory()[0]
+        dx = engine.run(call, tensors, (samples,))["dx"]
+        peaks.append(tracemalloc.get_traced_memory()[1] - before - dx.nbytes)
+
+    threads = get_threads()
+    tracemalloc.start()
+    try:
+        engine.set_threads(1)
+        thread = Thread(target=compute)  # without a scratch yet, so that all of it counts
+        thread.start()
+        thread.join()
+    finally:
+        tracemalloc.stop()
+        engine.set_threads(threads)
+    assert peaks[0] <= call.cost(samples).workspace_bytes
