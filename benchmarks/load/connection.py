@@ -114,7 +114,8 @@ class Connection(asyncio.BufferedProtocol):
         self._keep = _CLOSE.search(head) is None
         self._body = end + 4
         self._end = self._body + int(length[1])
-        if self._end > len(self._buffer):
+        # The loop asks for room before it knows that nothing more comes.
+        if self._end >= len(self._buffer):
             buffer = bytearray(self._end + HEAD_BYTES)
             buffer[: self._filled] = self._view[: self._filled]
             self._buffer, self._view = buffer, memoryview(buffer)

@@ -136,6 +136,16 @@ def test_an_answer_is_read_however_its_bytes_arrive(step: int) -> None:
     ]
 
 
+def test_there_is_room_after_an_answer_that_is_as_long_as_the_buffer() -> None:
+    connection = Connection(lambda *_: None, lambda *_: None)
+    room = len(connection.get_buffer(-1))
+    sent = answer(b"x" * (room - len(answer(b"x" * 10_000)) + 10_000))
+    assert len(sent) == room
+    connection.get_buffer(-1)[:] = sent
+    connection.buffer_updated(room)
+    assert len(connection.get_buffer(-1)) > 0
+
+
 def test_every_stream_survives_its_own_encoding() -> None:
     for name in (each for each in names() if not each.startswith("large")):
         for request in stream(name):
