@@ -16,7 +16,6 @@ from engine.errors import InvalidValue, Loc, fail
 Array = NDArray[Any]
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
-LAYOUTS = ("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")
 
 
 def read_layout(layout: str | None, dims: int) -> bool:

@@ -23,6 +23,10 @@ class Transport(asyncio.Transport):
         super().__init__()
         self.written: list[bytes] = []
         self.closed = self.paused = False
+        self.protocol: Any = None
+
+    def set_protocol(self, protocol: Any) -> None:
+        self.protocol = protocol
 
     def write(self, data: Any) -> None:
         self.written.append(bytes(data))
@@ -54,9 +58,9 @@ class Door:
         self.few.leave(connection)
 
 
-def connected(app: ASGIApp | None = None) -> tuple[Connection, Transport]:
-    """A connection to an application; without one, nobody is let in."""
-    door = Door(None if app else Refusal(b"no room", 0))
+def connected(app: ASGIApp | None = None, left: int = 0) -> tuple[Connection, Transport]:
+    """A connection to an application; without one, nobody is let in, with bodies of which is left."""
+    door = Door(None if app else Refusal(b"no room", left))
     kind = bounded(Settings(), Telemetry(), door)  # type: ignore[arg-type]
     config = uvicorn.Config(app or (lambda *_: None), http=kind, timeout_keep_alive=60)
     config.load()

@@ -32,6 +32,22 @@ def test_a_connection_is_idle_from_its_last_refusal_on() -> None:
     asyncio.run(scenario())
 
 
+def test_a_connection_is_idle_once_the_rest_of_a_refused_body_has_come() -> None:
+    async def scenario() -> None:
+        connection, transport = connected(left=10)
+        connection.data_received(ASKING)
+        assert transport.written == [b"no room"]
+        rest = transport.protocol
+        rest.buffer_updated(9)
+        assert connection.timeout_keep_alive_task is None  # the client is sending
+        rest.buffer_updated(1)
+        assert transport.protocol is connection
+        assert connection.timeout_keep_alive_task is not None
+        connection._unset_keepalive_if_required()
+
+    asyncio.run(scenario())
+
+
 def test_empty_lines_do_not_keep_a_connection_open() -> None:
     async def scenario() -> None:
         connection, _ = connected()
