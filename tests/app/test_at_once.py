@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -159,6 +160,14 @@ async def test_between_two_turns_of_others_little_is_computed(
         answers.append([each is not None for each in asked])
         await asyncio.sleep(0)
     assert answers == [[True, False, False]] * 3
+
+
+@scenario
+async def test_what_counts_is_the_time_that_was_computed() -> None:
+    here, before = alone(), time.thread_time()
+    for _ in range(2):
+        assert here.answer(job(), 0.0, 0) is not None
+    assert 0 < here._used <= time.thread_time() - before
 
 
 @scenario
