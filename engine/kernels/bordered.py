@@ -22,7 +22,7 @@ from engine.geometry import Axis, ranges
 from engine.kernels.borders import Run, runs
 from engine.kernels.correlation import Correlation
 from engine.kernels.nan import settle
-from engine.kernels.patches import within
+from engine.kernels.patches import put_back, within
 from engine.threads import PART_BYTES, aligned
 
 Array = NDArray[Any]
@@ -36,12 +36,12 @@ class Along:
     Attributes:
         axis: its numbers under the windows that read them.
         outputs: those windows.
-        runs: the inputs that its numbers repeat.
+        start: where the first of its numbers stands, counted from the first input.
     """
 
     axis: Axis
     outputs: slice
-    runs: tuple[Run, ...]
+    start: int
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,23 @@ class Strip:
     """Some of the padding, as a map of its own with nothing around it.
 
     Attributes:
-        outputs: those that read it.
-        boxes: its numbers, and the inputs that they repeat, axis by axis.
+        along: how it lies.
         nbytes: what it and its outputs take, for one sample.
     """
 
     correlation: Correlation
-    outputs: tuple[slice, ...]
-    boxes: tuple[tuple[Run, ...], ...]
+    along: tuple[Along, ...]
     nbytes: int
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers along each axis."""
+        return tuple(a.axis.size for a in self.along)
+
+    def boxes(self, c: Correlation) -> Iterator[tuple[Run, ...]]:
+        """Its numbers, and the inputs that they repeat."""
+        pairs = zip(c.axes, self.along, strict=True)
+        return product(*(runs(axis, a.start, a.axis.size, 1, c.mode) for axis, a in pairs))
 
 
 @lru_cache(maxsize=1024)
@@ -67,49 +75,56 @@ def unbordered(c: Correlation) -> Correlation:
     return replace(c, mode="zeros", wanted="direct")
 
 
+def suits(c: Correlation) -> bool:
+    """True where padding repeats inputs, and is no more numbers than windows have.
+
+    There is more where windows lie far apart: scattering what they read is the better way then.
+    """
+    if c.mode == "zeros":
+        return False
+    return sum(prod(strip.sizes) for strip in strips(c)) <= c.places * c.taps
+
+
 @lru_cache(maxsize=256)
 def strips(c: Correlation) -> tuple[Strip, ...]:
     """All of the padding."""
     found = []
     for d, axis in enumerate(c.axes):
-        before = [_padded(a, c.mode) for a in c.axes[:d]]
-        after = [Along(a, slice(None), runs(a, 0, a.size, 1, c.mode)) for a in c.axes[d + 1 :]]
-        found += [_strip(c, (*before, own, *after)) for own in _outside(axis, c.mode)]
+        before = [_padded(a) for a in c.axes[:d]]
+        after = [Along(a, slice(None), 0) for a in c.axes[d + 1 :]]
+        found += [_strip(c, (*before, own, *after)) for own in _outside(axis)]
     return tuple(found)
 
 
-def _padded(axis: Axis, mode: str) -> Along:
+def _padded(axis: Axis) -> Along:
     """All of an axis, its padding included."""
     size = axis.low + axis.size + axis.high
-    whole = replace(axis, size=size, low=0, high=0)
-    return Along(whole, slice(None), runs(axis, -axis.low, size, 1, mode))
+    return Along(replace(axis, size=size, low=0, high=0), slice(None), -axis.low)
 
 
-def _outside(axis: Axis, mode: str) -> Iterator[Along]:
+def _outside(axis: Axis) -> Iterator[Along]:
     """The strips before and behind the inputs that some window reads."""
     if axis.low:
-        count = min(axis.out, -(-axis.low // axis.stride))
-        yield _seen(axis, -axis.low, axis.low, 0, count, mode)
+        yield _seen(axis, -axis.low, axis.low, 0, min(axis.out, -(-axis.low // axis.stride)))
     end = (axis.out - 1) * axis.stride + axis.extent - axis.low
     high = min(axis.high, end - axis.size)
     if high > 0:
         first = max(0, -(-(axis.size + axis.low - axis.extent + 1) // axis.stride))
-        yield _seen(axis, axis.size, high, first, axis.out, mode)
+        yield _seen(axis, axis.size, high, first, axis.out)
 
 
-def _seen(axis: Axis, start: int, size: int, first: int, last: int, mode: str) -> Along:
+def _seen(axis: Axis, start: int, size: int, first: int, last: int) -> Along:
     """The strip of `size` numbers from the position `start` on, read by the windows [first, last)."""
     low = start - axis.input_of(0, first)
     high = (last - first - 1) * axis.stride + axis.extent - low - size
     own = replace(axis, size=size, low=low, high=high, out=last - first)
-    return Along(own, slice(first, last), runs(axis, start, size, 1, mode))
+    return Along(own, slice(first, last), start)
 
 
-def _strip(c: Correlation, along: Sequence[Along]) -> Strip:
+def _strip(c: Correlation, along: tuple[Along, ...]) -> Strip:
     own = replace(unbordered(c), axes=tuple(a.axis for a in along))
     numbers = own.channels * prod(a.axis.size for a in along) + own.outputs * own.places
-    boxes = tuple(product(*(a.runs for a in along)))
-    return Strip(own, tuple(a.outputs for a in along), boxes, c.groups * numbers * c.itemsize)
+    return Strip(own, along, c.groups * numbers * c.itemsize)
 
 
 def strip_bytes(c: Correlation) -> int:
@@ -121,15 +136,17 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array, adjoint: Adjo
     """Write dx (N, G, C, *S) from dy (N, G, O, *P) and w (G, O, C·K); `adjoint` does so for zeros."""
     adjoint(unbordered(c), dy, w, dx)
     for strip in strips(c):
-        sizes = tuple(axis.size for axis in strip.correlation.axes)
+        read = within(a.outputs for a in strip.along)
         for lo, hi in ranges(len(dx), max(1, PART_BYTES // strip.nbytes)):
-            upstream = dy[lo:hi][within(strip.outputs)]
+            own = dx[lo:hi]
+            upstream = dy[lo:hi][read]
             given = _place(c, upstream.shape, dy.dtype)
             np.copyto(given, upstream)
-            found = _place(c, (*dx[lo:hi].shape[:3], *sizes), dx.dtype)
+            found = _place(c, (*own.shape[:3], *strip.sizes), dx.dtype)
             adjoint(strip.correlation, given, w, found)
-            for box in strip.boxes:
-                _add(found, box, dx[lo:hi])
+            for box in strip.boxes(c):
+                # Infinities of both signs make NaN with bits of its own.
+                settle(put_back(found, box, own))
 
 
 def _place(c: Correlation, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
@@ -138,15 +155,3 @@ def _place(c: Correlation, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
         return aligned(tuple(shape), dtype)
     n, g, channels, *sizes = shape
     return np.moveaxis(aligned((n, *sizes, g, channels), dtype), (-2, -1), (1, 2))
-
-
-def _add(found: Array, box: Sequence[Run], dx: Array) -> None:
-    """Add numbers of a strip onto the inputs that they repeat."""
-    source = found[within(run.places for run in box)]
-    repeated = tuple(3 + axis for axis, run in enumerate(box) if run.repeated)
-    if repeated:
-        source = np.add.reduce(source, axis=repeated, keepdims=True)
-    target = dx[within(run.inputs for run in box)]
-    target += source
-    # Infinities of both signs make NaN with bits of its own.
-    settle(target)

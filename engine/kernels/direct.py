@@ -134,7 +134,7 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             multiply(weights, upstream, columns)
             sizes = (hi - lo for lo, hi in tile)
             unfolded = columns.reshape(*target.shape[:3], *c.kernel, *sizes)
-            scatter(unfolded, c.axes, tile, target)
+            scatter(unfolded, c.axes, tile, c.mode, target)
         settle(target)
 
     cuts = [

@@ -112,7 +112,7 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
 
     Sums have several shares of the weight's gradient as well.
     """
-    if c.mode != "zeros":
+    if bordered.suits(c):
         return rearranged_bytes(bordered.unbordered(c), ordered) + bordered.strip_bytes(c)
     weights = _weights(c)
     held = weights * (1 + (not ordered) + c.channels_last)
@@ -160,7 +160,7 @@ def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
 
 @lru_cache(maxsize=4096)
 def _input(c: Correlation) -> Input:
-    if c.mode != "zeros":
+    if bordered.suits(c):
         return _bordered
     if adjoints.phases(c) is None:
         return adjoints.scattering(c)

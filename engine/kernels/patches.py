@@ -87,11 +87,25 @@ def _windows(
     return as_strided(inputs, shape, strides, writeable=False)
 
 
-def scatter(columns: Array, axes: Sequence[Axis], tile: Tile, x: Array) -> None:
+def scatter(columns: Array, axes: Sequence[Axis], tile: Tile, mode: str, x: Array) -> None:
     """Add `columns` (n, g, c, *K, *T) onto the inputs in `x` (n, g, c, *S) they were gathered from.
 
     What was gathered from padding of zeros goes nowhere.
     """
-    for tap, box in regions(axes, tile, "zeros"):
-        source = columns[(slice(None),) * 3 + tap][within(run.places for run in box)]
-        x[within(run.inputs for run in box)] += source
+    for tap, box in regions(axes, tile, mode):
+        put_back(columns[(slice(None),) * 3 + tap], box, x)
+
+
+def put_back(numbers: Array, box: Sequence[Run], x: Array) -> Array:
+    """Add some of `numbers` (n, g, c, *T) onto the inputs in `x` (n, g, c, *S) that stand there.
+
+    Returns:
+        The view of these inputs.
+    """
+    source = numbers[within(run.places for run in box)]
+    repeated = tuple(3 + axis for axis, run in enumerate(box) if run.repeated)
+    if repeated:
+        source = np.add.reduce(source, axis=repeated, keepdims=True)
+    target = x[within(run.inputs for run in box)]
+    target += source
+    return target

@@ -132,8 +132,9 @@ def test_tiles_that_turn_out_to_be_plain_sums_stay_within_the_plan() -> None:
         ({"stride": [1, 10**6]}, (1, 1, 1, 3 * 10**6), (1, 1, 1, 3)),
         ({"stride": 10**5}, (1, 1, 10**6), (1, 1, 10**5)),
         ({"stride": [1, 2], "dilation": [10**5, 1]}, (1, 1, 10**6, 2), (1, 1, 3, 1)),
+        ({"padding": 10**7, "padding_mode": "replicate"}, (1, 1, 3, 3), (1, 1, 2, 2)),
     ],
-    ids=["patches", "tiles", "channels", "stride", "as many taps", "dilation"],
+    ids=["patches", "tiles", "channels", "stride", "as many taps", "dilation", "padding"],
 )
 def test_planning_allocates_nothing(
     config: dict[str, Any], x: tuple[int, ...], weight: tuple[int, ...]

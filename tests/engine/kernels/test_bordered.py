@@ -75,6 +75,21 @@ def test_bits_are_the_same_alone_and_with_others(mode: str) -> None:
         assert alone.tobytes() == together[own].tobytes()
 
 
+def test_padding_that_few_windows_read_is_not_laid_out() -> None:
+    far = 10**9
+    config = {"padding": far, "stride": far, "padding_mode": "replicate"}
+    x, w, dy = np.array([[[5.0, 6.0]]]), np.ones((1, 1, 1)), np.array([[[1.0, 2.0, 3.0]]])
+    tracemalloc.start()
+    try:
+        found = engine.backward("conv", config, x=x, weight=w, dy=dy)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found["dx"].tolist() == [[[3.0, 3.0]]]
+    assert found["dweight"].tolist() == [[[33.0]]]
+    assert peak < 6 << 20
+
+
 @pytest.mark.parametrize(
     ("size", "taps", "padding"),
     [

@@ -60,14 +60,15 @@ def test_windows_further_apart_than_inputs_take_no_more_work_than_they_do(mode: 
     assert np.array_equal(columns[0, 0, 0, :, :, 0, 0], padded[0, 0, 0, :, :2])
 
 
+@pytest.mark.parametrize("mode", PADDING)
 @pytest.mark.parametrize("axes", AXES)
-def test_scatter_is_the_adjoint_of_gather(axes: tuple[Axis, ...]) -> None:
+def test_scatter_is_the_adjoint_of_gather(axes: tuple[Axis, ...], mode: str) -> None:
     rng = np.random.default_rng(1)
     x = rng.standard_normal((1, 2, 2, *(a.size for a in axes)))
     tile = tuple((0, a.out) for a in axes)
     shape = (1, 2, 2, *(a.kernel for a in axes), *(a.out for a in axes))
     columns, v = np.empty(shape), rng.standard_normal(shape)
-    gather(x, axes, tile, "zeros", columns)
+    gather(x, axes, tile, mode, columns)
     back = np.zeros_like(x)
-    scatter(v, axes, tile, back)
+    scatter(v, axes, tile, mode, back)
     np.testing.assert_allclose((columns * v).sum(), (x * back).sum(), rtol=1e-12)
