@@ -163,6 +163,18 @@ async def test_between_two_turns_of_others_little_is_computed(
 
 
 @scenario
+async def test_an_answer_says_that_it_was_computed_alone() -> None:
+    told: list[tuple[int, int]] = []
+
+    def noted(answer: Answer) -> bytes:
+        told.append((answer.requests, answer.rows))
+        return encode(answer)
+
+    assert alone().answer(job(samples=3, encode=noted), 0.0, 0) is not None
+    assert told == [(1, 3)]
+
+
+@scenario
 async def test_what_counts_is_the_time_that_was_computed() -> None:
     here, before = alone(), time.thread_time()
     for _ in range(2):

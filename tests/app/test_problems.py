@@ -233,7 +233,9 @@ def test_headers_that_a_status_calls_for() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_what_was_found_is_shown_short_and_as_json(value: object, shown: object) -> None:
-    assert got(value) == shown
+    found = got(value)
+    assert found == shown
+    assert type(found) is type(shown), "true is not 1, nor 1 the number 1.0"
 
 
 def test_names_that_a_client_made_up_are_cut_and_cleaned() -> None:
