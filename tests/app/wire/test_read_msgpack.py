@@ -356,10 +356,14 @@ def test_deep_nesting(depth: int, opening: bytes, where: bytes) -> None:
     assert refusal(unpack, body).msg
 
 
-@pytest.mark.parametrize("item", [b"\x90", b"\x80", b"\xc0", b"\x91\x01", b"\xa0", b"\x81\xa0\xc0"])
+@pytest.mark.parametrize(
+    ("head", "item"),
+    [(b"\xdd", each) for each in (b"\x90", b"\x80", b"\xc0", b"\x91\x01", b"\xa0", b"\x81\xa0\xc0")]
+    + [(b"\xdf", b"\xa0\xc0")],
+)
 @pytest.mark.parametrize("where", [b"config", b"x", b"wants", b"other"])
-def test_a_million_small_things_are_not_built(item: bytes, where: bytes) -> None:
-    many = b"\xdd" + packed(10**6) + item * 10**6
+def test_a_million_small_things_are_not_built(head: bytes, item: bytes, where: bytes) -> None:
+    many = head + packed(10**6) + item * 10**6
     body = b"\x81" + bytes([0xA0 + len(where)]) + where + many
     tracemalloc.start()
     try:
