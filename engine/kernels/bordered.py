@@ -29,6 +29,13 @@ Array = NDArray[Any]
 Adjoint = Callable[[Correlation, Array, Array, Array], None]
 
 
+FEW_COLUMNS = 100_000
+"""Numbers of a sample's columns below which these are scattered, if taps are few."""
+
+FEW_TAPS = 64
+"""Taps up to which they are few: each takes some calls."""
+
+
 @dataclass(frozen=True)
 class Along:
     """A strip along one axis.
@@ -78,9 +85,12 @@ def unbordered(c: Correlation) -> Correlation:
 def suits(c: Correlation) -> bool:
     """True where padding repeats inputs, and is no more numbers than windows have.
 
-    There is more where windows lie far apart: scattering what they read is the better way then.
+    There is more where windows lie far apart: scattering what they read is the better way then, and for
+    small maps with few taps, of which it takes many samples at a time.
     """
     if c.mode == "zeros":
+        return False
+    if c.taps <= FEW_TAPS and c.groups * c.channels * c.taps * c.places < FEW_COLUMNS:
         return False
     return sum(prod(strip.sizes) for strip in strips(c)) <= c.places * c.taps
 

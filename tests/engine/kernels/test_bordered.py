@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
 from threading import Thread
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 import engine
+from engine import calls
+from engine.kernels import bordered, dispatch
 from engine.threads import get_threads
 
 MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -25,6 +28,21 @@ LAYERS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "depthwise": ((2, 6, 40, 36), (6, 1, 5, 5), {"padding": 2, "groups": 6}),
     "folded": ((1, 3, 20, 20), (40, 3, 5, 5), {"padding": 2, "stride": 2}),
 }
+
+
+@pytest.fixture(params=["by size", "always"], autouse=True)
+def _strips(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Small maps are scattered unless told otherwise."""
+    if request.param == "always":
+        monkeypatch.setattr(bordered, "FEW_COLUMNS", 0)
+    _forget()
+    yield
+    _forget()
+
+
+def _forget() -> None:
+    for cached in (dispatch._input, dispatch.rearranged_bytes, calls._cost):
+        cached.cache_clear()
 
 
 def padded_gradient(
@@ -73,6 +91,16 @@ def test_bits_are_the_same_alone_and_with_others(mode: str) -> None:
         own = slice(n, n + 1)
         alone = engine.backward("conv", config, ["dx"], x=x[own], weight=w, dy=dy[own])["dx"]
         assert alone.tobytes() == together[own].tobytes()
+
+
+def test_small_maps_are_scattered_and_large_ones_are_not() -> None:
+    ways = []
+    for size in (20, 60):
+        specs = {"x": ((1, 16, size, size), "float32"), "weight": ((8, 16, 3, 3), "float32")}
+        config = {"padding": 1, "padding_mode": "circular"}
+        call, _ = engine.prepare("conv", "forward", config, specs)
+        ways.append(bordered.suits(call.plan.geometry.correlation))
+    assert ways == [bordered.FEW_COLUMNS == 0, True]
 
 
 def test_padding_that_few_windows_read_is_not_laid_out() -> None:
