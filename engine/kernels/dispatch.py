@@ -39,6 +39,12 @@ COPIED = 64
 COPYING = 96
 """Work that takes as long as copying one number from a place of its own."""
 
+FARTHEST = 3
+"""Stride up to which outputs lie close enough for dot products of whole planes."""
+
+FEW_PLACES = 12_000
+"""Outputs of a sample below which small maps are better gathered, many samples at a time."""
+
 SUMMED = (flat, pointwise, shifts)
 """Kernels that hold several sums of the gradient of a weight."""
 
@@ -243,7 +249,12 @@ def _sum_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Ar
 
 @lru_cache(maxsize=4096)
 def _plain_weight(c: Correlation) -> Weight:
-    kernel = next(
-        k for k in (pixels, planes, pointwise, flat, shifts, direct) if k is direct or k.suits(c)
-    )
-    return kernel.backward_weight
+    by_planes = (planes,) if not _strewn(c) else ()
+    kernels = pixels, *by_planes, pointwise, flat, shifts
+    return next((k for k in kernels if k.suits(c)), direct).backward_weight
+
+
+def _strewn(c: Correlation) -> bool:
+    """True where `planes` would have few numbers for a call, or most of them between outputs."""
+    far = max(axis.stride for axis in c.axes) > FARTHEST
+    return far or (c.groups * c.places < FEW_PLACES and flat.suits(c))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 import pytest
 
 import engine
 from engine.geometry import Axis, strided_out
-from engine.kernels import dispatch
+from engine.kernels import dispatch, flat, planes, shifts
 from engine.kernels.correlation import Correlation
 from tests.engine.kernels.images import tensors
 
@@ -41,6 +43,22 @@ def test_layers_go_to_their_kernels(kernel: str) -> None:
     c = LAYERS[kernel]
     assert dispatch._forward(c) is {**dispatch.PLAIN, "winograd": dispatch._winograd}[kernel]
     assert dispatch.algorithm(c) == ("winograd" if kernel == "winograd" else "direct")
+
+
+@pytest.mark.parametrize(
+    ("c", "kernel"),
+    [
+        (layer(56, 3, 1, 144, 1, 1), planes),
+        (layer(56, 3, 2, 144, 1, 1), planes),
+        (layer(10, 3, 1, 8, 1, 1), flat),
+        (layer(64, 8, 8, 144, 1, 1), shifts),
+    ],
+    ids=["many planes", "stride 2", "few places", "stride 8"],
+)
+def test_gradients_of_depthwise_weights_go_to_their_kernels(
+    c: Correlation, kernel: ModuleType
+) -> None:
+    assert dispatch._plain_weight(c) is kernel.backward_weight
 
 
 def test_all_plans_of_a_layer_have_one_geometry() -> None:
