@@ -146,17 +146,20 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array, adjoint: Adjo
     """Write dx (N, G, C, *S) from dy (N, G, O, *P) and w (G, O, C·K); `adjoint` does so for zeros."""
     adjoint(unbordered(c), dy, w, dx)
     for strip in strips(c):
-        read = within(a.outputs for a in strip.along)
         for lo, hi in ranges(len(dx), max(1, PART_BYTES // strip.nbytes)):
-            own = dx[lo:hi]
-            upstream = dy[lo:hi][read]
-            given = _place(c, upstream.shape, dy.dtype)
-            np.copyto(given, upstream)
-            found = _place(c, (*own.shape[:3], *strip.sizes), dx.dtype)
-            adjoint(strip.correlation, given, w, found)
-            for box in strip.boxes(c):
-                # Infinities of both signs make NaN with bits of its own.
-                settle(put_back(found, box, own))
+            _add(c, strip, dy[lo:hi], w, dx[lo:hi], adjoint)
+
+
+def _add(c: Correlation, strip: Strip, dy: Array, w: Array, dx: Array, adjoint: Adjoint) -> None:
+    """Add what the numbers of a strip are given to the inputs that they repeat."""
+    upstream = dy[within(a.outputs for a in strip.along)]
+    given = _place(c, upstream.shape, dy.dtype)
+    np.copyto(given, upstream)
+    found = _place(c, (*dx.shape[:3], *strip.sizes), dx.dtype)
+    adjoint(strip.correlation, given, w, found)
+    for box in strip.boxes(c):
+        # Infinities of both signs make NaN with bits of its own.
+        settle(put_back(found, box, dx))
 
 
 def _place(c: Correlation, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:

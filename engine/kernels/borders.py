@@ -6,16 +6,10 @@ same order (circular) or the other way round (reflect), or one of them over and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from engine.geometry import Axis
-
-Array = NDArray[Any]
 
 
 class Run(NamedTuple):
@@ -39,38 +33,33 @@ def runs(axis: Axis, start: int, count: int, step: int, mode: str) -> tuple[Run,
     """
     lo = min(count, max(0, -(start // step)))
     hi = max(lo, min(count, -(-(axis.size - start) // step)))
-    real = slice(start + lo * step, start + (hi - 1) * step + 1, step)
-    found = [Run(slice(lo, hi), real, repeated=False)] if hi > lo else []
+    found = [_run(lo, hi, start + lo * step, step)]
     if mode != "zeros":
+        slope = {"reflect": -step, "replicate": 0, "circular": step}[mode]
+        found.append(_run(0, lo, reflected(start, axis.size, mode), slope))
+        # Nobody reads further: there, the mode may name no input.
         end = (axis.out - 1) * axis.stride + axis.extent - axis.low
-        for first, last in ((0, lo), (hi, count)):
-            positions = np.minimum(start + step * np.arange(first, last), end - 1)
-            found += _alike(first, reflected(positions, axis.size, mode))
-    return tuple(found)
+        read = max(hi, min(count, -(-(end - start) // step)))
+        found.append(_run(hi, read, reflected(start + hi * step, axis.size, mode), slope))
+        last = min(max(0, reflected(end - 1, axis.size, mode)), axis.size - 1)
+        found.append(_run(read, count, last, 0))
+    return tuple(run for run in found if run.places.stop > run.places.start)
 
 
-def reflected(i: Array, size: int, mode: str) -> Array:
-    """The inputs that stand at the positions `i`, inside and outside [0, size)."""
+def reflected(i: int, size: int, mode: str) -> int:
+    """The input that stands at the position i, inside or outside [0, size)."""
     if mode == "circular":
         return i % size
     if mode == "replicate":
-        return np.clip(i, 0, size - 1)
-    i = np.abs(i)
-    return np.minimum(i, 2 * (size - 1) - i)
+        return min(max(i, 0), size - 1)
+    i = abs(i)
+    return min(i, 2 * (size - 1) - i)
 
 
-def _alike(first: int, inputs: Array) -> Iterator[Run]:
-    """Inputs at places from `first` on, cut where the step from one to the next changes."""
-    steps = np.diff(inputs)
-    turns = [*(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(steps)]
-    place = 0
-    while place < len(inputs):
-        last = next((turn for turn in turns if turn > place), place)
-        begin, end = int(inputs[place]), int(inputs[last])
-        step = int(steps[place]) if last > place else 1
-        if step < 0:
-            taken = slice(begin, end - 1 if end else None, step)
-        else:
-            taken = slice(begin, end + 1, step or 1)
-        yield Run(slice(first + place, first + last + 1), taken, repeated=not step)
-        place = last + 1
+def _run(first: int, last: int, begin: int, step: int) -> Run:
+    """At the places [first, last), the input `begin` and those that follow, each `step` after the last."""
+    if step == 0:
+        return Run(slice(first, last), slice(begin, begin + 1), repeated=last - first > 1)
+    end = begin + (last - first - 1) * step
+    stop = end + 1 if step > 0 else end - 1
+    return Run(slice(first, last), slice(begin, stop if stop >= 0 else None, step), repeated=False)

@@ -124,8 +124,9 @@ def test_padding_that_few_windows_read_is_not_laid_out() -> None:
         ((30, 32, 20, 20), (8, 32, 3, 3), 1),
         ((1, 8, 300, 300), (8, 8, 3, 3), 1),
         ((2, 16, 60, 60), (4, 16, 5, 5), 59),
+        ((1, 1, 300_000), (1, 1, 80), 299_999),
     ],
-    ids=["samples", "one sample", "as much as there is"],
+    ids=["samples", "one sample", "as much as there is", "a line"],
 )
 def test_memory_is_what_the_plan_says(
     size: tuple[int, ...], taps: tuple[int, ...], padding: int
