@@ -18,7 +18,7 @@ they touch as a plain sum.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels import direct
-from engine.kernels.banding import Banding, banding, row_blocks
+from engine.kernels.banding import Banding, Part, banding, parts, row_blocks
 from engine.kernels.bands import views
 from engine.kernels.correlation import Correlation
 from engine.kernels.nan import has_nan, settle
@@ -37,15 +37,21 @@ Array = NDArray[Any]
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
-    b, each = banding(c), row_blocks(c)
 
-    def block(g: slice, spans: Sequence[tuple[int, int]]) -> None:
-        weights, added = w[g], None if bias is None else bias[g]
+    def block(part: Part, g: slice, spans: Sequence[tuple[int, int]]) -> None:
+        own, weights, added = part.correlation, w[g], None if bias is None else bias[g]
         for lo, hi in spans:
-            _rows(c, b, x[:, g], weights, added, y[:, g, :, lo:hi], lo)
+            inputs, outputs = x[:, g, ..., part.inputs], y[:, g, :, lo:hi, part.outputs]
+            _rows(own, banding(own), inputs, weights, added, outputs, lo)
 
-    cuts = [(g, spans) for g in direct.slices(c.groups, b.groups) for spans in each]
-    for_each(block, cuts, c.flops * x.shape[0])
+    for_each(block, [cut for part in parts(c) for cut in _cuts(part)], c.flops * x.shape[0])
+
+
+def _cuts(part: Part) -> Iterator[tuple[Part, slice, Sequence[tuple[int, int]]]]:
+    """Blocks of a part: groups, and ranges of rows of outputs."""
+    own, each = part.correlation, row_blocks(part.correlation)
+    for g in direct.slices(own.groups, banding(own).groups):
+        yield from ((part, g, spans) for spans in each)
 
 
 def _rows(

@@ -1,17 +1,21 @@
 """How a correlation of few channels with few filters is cut into products with banded matrices.
 
 See `banded`, which computes them. Everything here is integers.
+
+Where a strip of whole rows is more than the scratch holds, the outputs are cut across, and each part is
+a correlation of its own: of the columns that it reads, with the padding that it reads.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import ranges
+from engine.geometry import Axis, even, ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.slabs import Row, in_row, row
 from engine.threads import PART_BYTES
@@ -34,6 +38,15 @@ MOST_MOVES = 3
 BLOCK_BYTES = 3 << 19
 """What is gathered for a block, which is to stay in the second-level cache."""
 
+WHOLE_COLUMNS, LEAST_COLUMNS = 16, 8
+"""Outputs across that parts are multiples of, but for the last; the second where the first do not fit."""
+
+DEPTH = 4
+"""Times the rows of a strip that a part is to hold, if that leaves columns: strips share what they read."""
+
+MOST_SPARE = 8
+"""Rows under a strip for each tap down, up to which cutting across pays: most of them meet zeros."""
+
 
 @dataclass(frozen=True)
 class Banding:
@@ -53,15 +66,65 @@ class Banding:
     by_taps: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some columns of outputs, the columns of inputs that they read, and the correlation of these."""
+
+    inputs: slice
+    outputs: slice
+    correlation: Correlation
+
+
 def suits(c: Correlation) -> bool:
-    """True for images where a group is too small for patches, and one strip fits the scratch."""
+    """True for images where a group is too small for patches, and a part's strip fits the scratch."""
     if len(c.axes) != 2 or c.mode != "zeros":
         return False
     steps = max(axis.stride for axis in c.axes)
     few = c.channels <= MOST_CHANNELS and c.outputs <= MOST_CHANNELS
     few = few and c.groups > 1 and steps == 1 and c.axes[1].out >= LEAST_WIDTH
     alone = c.channels == c.outputs == 1 and in_row(c.axes[1])
-    return (alone or few) and _line(c) * _reach(c) <= PART_BYTES
+    return (alone or few) and _columns(c) > 0
+
+
+def parts(c: Correlation) -> Iterator[Part]:
+    """The parts of the outputs, across; one, which is `c` itself, where a strip of it fits."""
+    across, columns = c.axes[1], _columns(c)
+    if not 0 < columns < across.out:
+        yield Part(slice(None), slice(None), c)
+        return
+    for lo, hi in ranges(across.out, columns):
+        # At least one input, if no tap reads it: padding then reaches over it.
+        start, stop = across.input_of(0, lo), across.input_of(across.kernel - 1, hi - 1) + 1
+        first = min(max(0, start), across.size - 1)
+        last = max(first + 1, min(across.size, stop))
+        own = replace(across, size=last - first, low=first - start, high=stop - last, out=hi - lo)
+        yield Part(slice(first, last), slice(lo, hi), _part(c, own))
+
+
+@lru_cache(maxsize=256)
+def _part(c: Correlation, across: Axis) -> Correlation:
+    # Most parts of a map are alike.
+    return replace(c, axes=(c.axes[0], across))
+
+
+def _columns(c: Correlation) -> int:
+    """Outputs across of a part; 0 where that would be too few."""
+    down, across = c.axes
+    if _line(c) * _reach(c) <= PART_BYTES:
+        return across.out
+    most = min(_fitting(c, 1), max(WHOLE_COLUMNS, _fitting(c, DEPTH)))
+    unit = WHOLE_COLUMNS if most >= WHOLE_COLUMNS else LEAST_COLUMNS
+    most -= most % unit
+    # As many columns as the band has rows, so that it is no larger than what it multiplies.
+    if most < max(1, c.outputs * _height(c)) or _reach(c) > MOST_SPARE * down.kernel:
+        return 0
+    return -(-even(across.out, most) // unit) * unit
+
+
+def _fitting(c: Correlation, depth: int) -> int:
+    """Outputs across for which the scratch holds `depth` times the rows of a strip."""
+    each, beside = _numbers(c)
+    return max(0, PART_BYTES // (c.itemsize * _reach(c) * depth) - beside) // each
 
 
 @lru_cache(maxsize=256)
@@ -103,9 +166,15 @@ def _reach(c: Correlation) -> int:
 
 def _line(c: Correlation) -> int:
     """Bytes of a group that come of one row of inputs: in the slab, gathered, and of outputs."""
-    laid, across = row(c.axes[1]), c.axes[1]
-    inputs = c.channels * (across.kernel * across.out + laid.residues * laid.width)
-    return (inputs + c.outputs * across.out) * c.itemsize
+    each, beside = _numbers(c)
+    return (each * c.axes[1].out + beside) * c.itemsize
+
+
+def _numbers(c: Correlation) -> tuple[int, int]:
+    """Numbers of such a line, for each output across and beside them."""
+    across = c.axes[1]
+    beside = (-(-across.extent // across.stride) - 1) * across.stride
+    return c.channels * (across.kernel + across.stride) + c.outputs, c.channels * beside
 
 
 def _index(c: Correlation, height: int, reach: int) -> NDArray[np.intp]:

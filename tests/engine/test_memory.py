@@ -277,6 +277,11 @@ def test_tensors_between_addresses_are_copied_once(between: int) -> None:
             {"x": (1, 1, 9, 4, 4), "weight": (3600, 1, 9, 3, 3), "dy": (1, 3600, 1, 4, 4)},
         ),
         (
+            "conv",
+            {"groups": 3, "padding": 15},
+            {"x": (1, 3, 40, 700), "weight": (3, 1, 31, 31), "dy": (1, 3, 40, 700)},
+        ),
+        (
             "lp_pool",
             {"kernel": [2, 7, 5], "stride": [2, 1, 1], "padding": "same"},
             {"x": (20, 16, 9, 15, 3), "dy": (20, 16, 5, 15, 3)},
@@ -304,6 +309,7 @@ def test_tensors_between_addresses_are_copied_once(between: int) -> None:
         "copies of a weight in another order",
         "short rows of many windows",
         "filters of one channel that are transformed",
+        "wide maps of few channels",
         "more padding than inputs",
         "maxima far apart",
         "means far apart",

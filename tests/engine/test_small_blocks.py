@@ -17,6 +17,8 @@ from engine import resolve, threads
 from engine.kernels import (
     activations,
     adjoints,
+    banding,
+    bands,
     correlation,
     direct,
     dispatch,
@@ -42,10 +44,12 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
     part: int = request.param
     before = threads.get_threads()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (threads, correlation, folding, shifting, shifts, stuffed):
+        for module in (threads, banding, correlation, folding, shifting, shifts, stuffed):
             patch.setattr(module, "PART_BYTES", part)
         for module in (pooling, max_unpool, activations):
             patch.setattr(module, "BLOCK", part // 16)
+        patch.setattr(banding, "WHOLE_COLUMNS", 8)
+        patch.setattr(banding, "LEAST_COLUMNS", 2)
         patch.setattr(pooling, "ROOM", part)
         patch.setattr(pooling, "LEAST_RUN", 2)
         patch.setattr(windows, "LONG", 2)
@@ -65,6 +69,9 @@ def _forget() -> None:
         resolve._prepared,
         adjoints.phases,
         adjoints.scattering,
+        banding.banding,
+        banding._part,
+        bands.views,
         direct._block,
         direct._windows,
         dispatch._tiled,

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import engine
+from engine.geometry import strided_out
 from engine.kernels import banded, banding, bands, direct
+from engine.kernels.correlation import Correlation
+from engine.threads import PART_BYTES, get_threads
 from tests.engine.kernels.images import IMAGES, Pair, image, tensors
 
 
-@pytest.fixture(params=[2 << 20, 1 << 11], ids=["whole", "cut"])
+@pytest.fixture(params=[(2 << 20, 8), (1 << 11, 8), (1 << 11, 4)], ids=["whole", "cut", "across"])
 def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(banding, "PART_BYTES", request.param)
+    yield from _small(monkeypatch, *request.param)
+
+
+@pytest.fixture
+def _across(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    yield from _small(monkeypatch, 1 << 11, 4)
+
+
+def _small(monkeypatch: pytest.MonkeyPatch, part: int, least: int) -> Iterator[None]:
+    monkeypatch.setattr(banding, "PART_BYTES", part)
+    monkeypatch.setattr(banding, "LEAST_COLUMNS", least)
+    monkeypatch.setattr(banding, "WHOLE_COLUMNS", 2 * least)
     _forget()
     yield
     _forget()
@@ -22,7 +38,16 @@ def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 def _forget() -> None:
     banding.banding.cache_clear()
+    banding._part.cache_clear()
     bands.views.cache_clear()
+
+
+def _with_edges(low: int, high: int, stride: int = 1, dilation: int = 1) -> Correlation:
+    """61 columns with five taps across, and padding that differs, or is cut off where it is negative."""
+    c = image((6, 61), (3, 5), (1, 0), groups=2)
+    out = strided_out(61, 4 * dilation + 1, stride, low, high)
+    own = replace(c.axes[1], low=low, high=high, out=out, stride=stride, dilation=dilation)
+    return replace(c, axes=(c.axes[0], own))
 
 
 @pytest.mark.parametrize("shape", IMAGES)
@@ -43,6 +68,30 @@ def test_values(
     banded.forward(c, x, w, bias, got)
     direct.forward(c, x, w, bias, want)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "edges", [(0, 0), (2, 2), (4, 0), (0, 3), (-3, -2), (60, 1), (0, 50)], ids=str
+)
+@pytest.mark.parametrize("steps", [(1, 1), (2, 1), (1, 3), (3, 2)], ids=str)
+@pytest.mark.parametrize("itemsize", [4, 8])
+@pytest.mark.usefixtures("_across")
+def test_parts_read_what_stands_beside_them(edges: Pair, steps: Pair, itemsize: int) -> None:
+    c = replace(_with_edges(*edges, *steps), itemsize=itemsize)
+    found = list(banding.parts(c))
+    assert len(found) > 1
+    x, w, bias, dy = tensors(c)
+    got, want = np.full((2, *dy.shape), np.nan, dy.dtype)
+    banded.forward(c, x, w, bias, got)
+    direct.forward(c, x, w, bias, want)
+    bound = 1e-12 if itemsize == 8 else 2e-6
+    np.testing.assert_allclose(got, want, rtol=bound, atol=bound)
+    # Columns that are not next to each other in memory.
+    last = np.ascontiguousarray(np.moveaxis(x, (1, 2), (3, 4)))
+    spread = np.full((*dy.shape[:1], *dy.shape[3:], *dy.shape[1:3]), np.nan, dy.dtype)
+    target = np.moveaxis(spread, (3, 4), (1, 2))
+    banded.forward(c, np.moveaxis(last, (3, 4), (1, 2)), w, bias, target)
+    np.testing.assert_allclose(target, want, rtol=bound, atol=bound)
 
 
 def test_into_every_second_number() -> None:
@@ -96,7 +145,9 @@ def test_what_threads_take_at_once_does_not_overlap(
     banding.banding.cache_clear()
 
 
-@pytest.mark.parametrize(("size", "kernel", "groups"), [((6000, 200), 3, 1), ((40, 40), 25, 64)])
+@pytest.mark.parametrize(
+    ("size", "kernel", "groups"), [((6000, 200), 3, 1), ((40, 40), 25, 64), ((40, 1200), 25, 3)]
+)
 def test_a_bad_number_takes_no_more_memory(size: Pair, kernel: int, groups: int) -> None:
     half = kernel // 2
     c = image(size, (kernel, kernel), (half, half), itemsize=4, groups=groups)
@@ -116,6 +167,61 @@ def test_a_strip_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.M
     assert banding.suits(c)
     monkeypatch.setattr(banding, "PART_BYTES", 1 << 10)
     assert not banding.suits(c)
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+@pytest.mark.parametrize(
+    ("size", "kernel", "channels"),
+    [((60, 2000), 15, 1), ((512, 512), 31, 1), ((90, 700), 101, 1), ((70, 900), 15, 3)],
+)
+def test_wide_maps_are_cut_into_parts_whose_strips_fit(
+    size: Pair, kernel: int, channels: int, itemsize: int
+) -> None:
+    half = kernel // 2
+    c = image(
+        size, (kernel,) * 2, (half, half), itemsize=itemsize, channels=channels, outputs=channels
+    )
+    assert banding.suits(c)
+    end, parts = 0, list(banding.parts(c))
+    for part in parts:
+        own = part.correlation
+        assert banding._line(own) * banding._reach(own) <= PART_BYTES
+        assert banding.banding(own).index.size * itemsize <= PART_BYTES
+        assert part.outputs.start == end
+        end = part.outputs.stop
+    assert end == size[1]
+    assert len(parts) > 1
+    # All but the first and the last few read no padding, and share what is kept.
+    assert len({id(part.correlation) for part in parts}) <= 2 * -(-half // own.axes[1].out) + 3
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"size": (500, 3000), "kernel": (3, 3), "padding": (32, 32), "dilation": (32, 32)},
+        {"size": (600, 3000), "kernel": (151, 301), "padding": (150, 150)},
+    ],
+    ids=["mostly zeros", "too narrow"],
+)
+def test_maps_are_not_cut_where_that_takes_longer(shape: dict[str, Pair]) -> None:
+    assert not banding.suits(image(**shape, itemsize=4))
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_parts_have_the_same_bits_whoever_comes_along(itemsize: int) -> None:
+    c = image((40, 700), (31, 31), (15, 15), itemsize=itemsize, groups=2)
+    assert len(list(banding.parts(c))) > 1
+    x, w, bias, dy = tensors(c, 3)
+    found, before = [], get_threads()
+    for threads in (1, 2, 3):
+        engine.set_threads(threads)
+        whole, alone = np.zeros((2, *dy.shape), dy.dtype)
+        banded.forward(c, x, w, bias, whole)
+        for n in range(3):
+            banded.forward(c, x[n : n + 1], w, bias, alone[n : n + 1])
+        found += [whole.tobytes(), alone.tobytes()]
+    engine.set_threads(before)
+    assert len(set(found)) == 1
 
 
 def test_the_same_bits_whoever_comes_along() -> None:
