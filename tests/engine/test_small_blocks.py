@@ -43,6 +43,8 @@ SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.function
 def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None]:  # noqa: ARG001
     part: int = request.param
     before = threads.get_threads()
+    # What is loaded only later would keep the small sizes.
+    engine.operations()
     with pytest.MonkeyPatch.context() as patch:
         for module in (threads, banding, correlation, folding, shifting, shifts, stuffed):
             patch.setattr(module, "PART_BYTES", part)
