@@ -18,7 +18,7 @@ they touch as a plain sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -38,20 +38,20 @@ Array = NDArray[Any]
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
 
-    def block(part: Part, g: slice, spans: Sequence[tuple[int, int]]) -> None:
-        own, weights, added = part.correlation, w[g], None if bias is None else bias[g]
+    def block(part: Part, b: Banding, g: slice, spans: Sequence[tuple[int, int]]) -> None:
+        inputs, weights, added = x[:, g, ..., part.inputs], w[g], None if bias is None else bias[g]
         for lo, hi in spans:
-            inputs, outputs = x[:, g, ..., part.inputs], y[:, g, :, lo:hi, part.outputs]
-            _rows(own, banding(own), inputs, weights, added, outputs, lo)
+            outputs = y[:, g, :, lo:hi, part.outputs]
+            _rows(part.correlation, b, inputs, weights, added, outputs, lo)
 
     for_each(block, [cut for part in parts(c) for cut in _cuts(part)], c.flops * x.shape[0])
 
 
-def _cuts(part: Part) -> Iterator[tuple[Part, slice, Sequence[tuple[int, int]]]]:
+def _cuts(part: Part) -> list[tuple[Part, Banding, slice, Sequence[tuple[int, int]]]]:
     """Blocks of a part: groups, and ranges of rows of outputs."""
-    own, each = part.correlation, row_blocks(part.correlation)
-    for g in direct.slices(own.groups, banding(own).groups):
-        yield from ((part, g, spans) for spans in each)
+    own = part.correlation
+    b, each = banding(own), row_blocks(own)
+    return [(part, b, g, spans) for g in direct.slices(own.groups, b.groups) for spans in each]
 
 
 def _rows(

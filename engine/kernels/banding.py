@@ -107,6 +107,7 @@ def _part(c: Correlation, across: Axis) -> Correlation:
     return replace(c, axes=(c.axes[0], across))
 
 
+@lru_cache(maxsize=256)
 def _columns(c: Correlation) -> int:
     """Outputs across of a part; 0 where that would be too few."""
     down, across = c.axes

@@ -72,6 +72,7 @@ def _forget() -> None:
         adjoints.phases,
         adjoints.scattering,
         banding.banding,
+        banding._columns,
         banding._part,
         bands.views,
         direct._block,

@@ -38,6 +38,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, part: int, least: int) -> Iterator[N
 
 def _forget() -> None:
     banding.banding.cache_clear()
+    banding._columns.cache_clear()
     banding._part.cache_clear()
     bands.views.cache_clear()
 
@@ -132,7 +133,7 @@ def test_what_threads_take_at_once_does_not_overlap(
     rows: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(banding, "PART_BYTES", part)
-    banding.banding.cache_clear()
+    _forget()
     c = image((rows, 9), (3, 3), (1, 1))
     height, end = banding.banding(c).height, 0
     for spans in banding.row_blocks(c):
@@ -142,7 +143,7 @@ def test_what_threads_take_at_once_does_not_overlap(
             assert hi - lo >= height
             end = hi
     assert end == rows
-    banding.banding.cache_clear()
+    _forget()
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,9 @@ def test_a_strip_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.M
     c = image((9, 9), (3, 3), (1, 1))
     assert banding.suits(c)
     monkeypatch.setattr(banding, "PART_BYTES", 1 << 10)
+    _forget()
     assert not banding.suits(c)
+    _forget()
 
 
 @pytest.mark.parametrize("itemsize", [4, 8])
