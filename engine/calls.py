@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
@@ -150,10 +151,10 @@ def _cost(call: Call, samples: int) -> Cost:
 def _workspace(call: Call, samples: int) -> int:
     plan, compute = call.plan, compute_dtype(call.dtype)
     size = call.layer.scratch_bytes(plan, call.action)
-    for name, given in call.given:
-        taken = "int64" if name == "indices" else compute
-        if given != taken:
-            size += TensorSpec(plan.shape(name, samples), taken).nbytes
+    for (name, given), (_, taken) in zip(call.given, call.taken, strict=True):
+        # To ask a dtype for its name takes longer than to make one.
+        if np.dtype(given) != taken:
+            size += prod(plan.shape(name, samples)) * taken.itemsize
     if call.rounded:
         outputs = call.outputs((samples,)).values()
         size += sum(TensorSpec(s.shape, compute).nbytes for s in outputs if s.dtype != "int64")
