@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis
+from engine.kernels.borders import runs
 
 Array = NDArray[Any]
 
@@ -60,9 +61,11 @@ def row(axis: Axis) -> Row:
     """The row that the outputs of an axis read, which is `in_row`."""
     width = -(-((axis.out - 1) * axis.stride + axis.extent) // axis.stride)
     moves = tuple(
-        _move(axis, residue, width) for residue in occupied(axis.stride, axis.low, axis.size)
+        (residue, run.places, run.inputs)
+        for residue in occupied(axis.stride, axis.low, axis.size)
+        for run in runs(axis, residue - axis.low, width, axis.stride, "zeros")
     )
-    return Row(axis.stride, width, tuple(m for m in moves if m[1].start < m[1].stop), _taps(axis))
+    return Row(axis.stride, width, moves, _taps(axis))
 
 
 def occupied(stride: int, low: int, size: int) -> Iterable[int]:
@@ -71,13 +74,6 @@ def occupied(stride: int, low: int, size: int) -> Iterable[int]:
     Where the stride is longer than the inputs, they are few of all residues there are.
     """
     return range(stride) if stride <= size else sorted((i + low) % stride for i in range(size))
-
-
-def _move(axis: Axis, residue: int, width: int) -> tuple[int, slice, slice]:
-    first, stride = residue - axis.low, axis.stride
-    lo, hi = max(0, -(first // stride)), min(width, -(-(axis.size - first) // stride))
-    inputs = slice(first + lo * stride, first + (hi - 1) * stride + 1, stride)
-    return residue, slice(lo, hi), inputs
 
 
 def _taps(axis: Axis) -> tuple[Taps, ...]:
