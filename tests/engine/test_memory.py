@@ -104,23 +104,29 @@ def test_tiles_that_turn_out_to_be_plain_sums_stay_within_the_plan() -> None:
     tensors = {"x": x, "weight": weight}
     specs = {name: (a.shape, "float32") for name, a in tensors.items()}
     config = {"algorithm": "winograd", "padding": 2}
-    call, samples = engine.prepare("conv", "forward", config, specs)
+    call, _ = engine.prepare("conv", "forward", config, specs)
     assert call.plan.algorithm == "winograd"
-    peaks: list[int] = []
+    assert_workspace_holds("conv", "forward", config, tensors)
 
-    def compute() -> None:
-        peaks.append(peak_beside_outputs(lambda: engine.run(call, tensors, (samples,))))
 
-    threads = get_threads()
-    engine.set_threads(1)
-    try:
-        # A thread of its own has no scratch yet, so that all of it counts.
-        thread = Thread(target=compute)
-        thread.start()
-        thread.join()
-    finally:
-        engine.set_threads(threads)
-    assert peaks[0] <= call.cost(samples).workspace_bytes
+@pytest.mark.parametrize(
+    ("size", "taps", "padding"),
+    [
+        ((30, 32, 20, 20), (8, 32, 3, 3), 1),
+        ((1, 8, 300, 300), (8, 8, 3, 3), 1),
+        ((2, 16, 60, 60), (4, 16, 5, 5), 59),
+        ((1, 1, 300_000), (1, 1, 80), 299_999),
+    ],
+    ids=["samples", "one sample", "as much as there is", "a line"],
+)
+def test_gradients_of_repeated_inputs_stay_within_the_plan(
+    size: tuple[int, ...], taps: tuple[int, ...], padding: int
+) -> None:
+    config = {"padding": padding, "padding_mode": "reflect"}
+    sizes = {"x": size, "weight": taps}
+    sizes["dy"] = tuple(engine.plan("conv", config, sizes).report()["shapes"]["y"])
+    tensors = {name: np.ones(shape, np.float32) for name, shape in sizes.items()}
+    assert_workspace_holds("conv", "backward", config, tensors, ["dx"])
 
 
 @pytest.mark.parametrize(
@@ -331,11 +337,15 @@ def test_the_workspace_holds(
 
 
 def assert_workspace_holds(
-    operation: str, action: str, config: dict[str, Any], tensors: dict[str, np.ndarray]
+    operation: str,
+    action: str,
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    wants: list[str] | None = None,
 ) -> None:
     """Compute once, on one thread that has no scratch yet."""
     specs = {name: engine.TensorSpec(a.shape, str(a.dtype)) for name, a in tensors.items()}
-    call, samples = engine.prepare(operation, action, config, specs)
+    call, samples = engine.prepare(operation, action, config, specs, wants)
     peaks: list[int] = []
     before = get_threads()
     engine.set_threads(1)
