@@ -16,6 +16,10 @@ Rules:
 5. An entry whose deadline has passed is never handed out.
 6. Small entries can also be asked for by themselves, in the same order among them; that leaves the
    clock of rule 2 alone, since it is no turn of those who wait.
+7. A worker is told of several batches in one go, a trip, where all of their entries are brief: to
+   tell it takes longer than to compute one. They are computed one after the other, each as if it
+   were alone. Their leaders are taken by rule 2, up to the first that is not brief or would exceed a
+   budget, and workers that are free each take their part.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Hashable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -54,6 +59,8 @@ class BatchLimits:
         nbytes: most bytes of inputs and outputs.
         work: most of it, in floating-point operations; beyond that mates wait and gain nothing.
         small: an entry of no more work than this is small.
+        batches: most batches of a trip; without shared calls there is one.
+        trip_work: most work of several batches in a trip. For their bytes together, `nbytes` holds.
     """
 
     requests: int = 64
@@ -61,6 +68,8 @@ class BatchLimits:
     nbytes: int = 64 << 20
     work: float = 2e9
     small: float = 0.0
+    batches: int = 16
+    trip_work: float = 2e7
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -73,7 +82,8 @@ class Entry:
         rows: samples. nbytes: of inputs and outputs. work: in floating-point operations.
         client: whose turn it uses.
         deadline: on the clock of `now`; None where there is none.
-        alone: whether it must not share a call.
+        alone: whether it must not share a call, nor a trip.
+        brief: whether it is computed sooner than a worker is told.
     """
 
     call: Hashable
@@ -84,6 +94,7 @@ class Entry:
     client: str
     deadline: float | None = None
     alone: bool = False
+    brief: bool = False
     _tag: tuple[float, int] | None = field(default=None, init=False)
     _place: _Place | None = field(default=None, init=False)
 
@@ -97,6 +108,22 @@ class _Group:
         self.key = key
         self.parameters = parameters
         self.entries: dict[Any, None] = {}
+
+
+@dataclass(slots=True)
+class _Load:
+    """What a trip has so far: how many entries, their bytes and their work, and whether all may travel."""
+
+    entries: int = 0
+    nbytes: int = 0
+    work: float = 0.0
+    brief: bool = True
+
+    def add(self, entry: Entry) -> None:
+        self.entries += 1
+        self.nbytes += entry.nbytes
+        self.work += entry.work
+        self.brief = self.brief and entry.brief and not entry.alone
 
 
 class _Place:
@@ -146,25 +173,33 @@ class Batcher(Generic[E]):
         self.depth += 1
         self.nbytes += entry.nbytes
 
-    def take(self, now: float, share: int = 1, *, small: bool = False) -> list[E]:
-        """Hand out the next batch; empty where nothing waits.
+    def take(self, now: float, share: int = 1, *, small: bool = False) -> list[list[E]]:
+        """Hand out the batches of the next trip; none where nothing waits.
 
         Args:
-            share: how many workers are free; each takes its part of a group, so that requests
-                run side by side rather than one after the other.
+            share: how many workers are free; each takes its part of a group, and of all that waits,
+                so that requests run side by side rather than one after the other.
             small: whether only small entries are asked for.
         """
-        found = self._first(self._small_order if small else self._order, now)
-        if found is None:
-            return []
-        (start, _), leader = found
-        if not small:
-            self._virtual = max(self._virtual, start)
-        batch = self._fill(leader, now, share)
-        for entry in batch:
-            self._remove(entry)
+        order = self._small_order if small else self._order
+        most = self._limits.batches if self._limits.requests > 1 else 1
+        trip: list[list[E]] = []
+        load, part = _Load(), -(-self.depth // share)
+        while found := self._first(order, now):
+            (start, _), leader = found
+            if trip and not self._travels(leader, load):
+                break
+            if not small:
+                self._virtual = max(self._virtual, start)
+            batch = self._fill(leader, now, share, load)
+            trip.append(batch)
+            for entry in batch:
+                self._remove(entry)
+                load.add(entry)
+            if load.entries >= part or len(trip) == most or not load.brief:
+                break
         self._trim()
-        return batch
+        return trip
 
     def cancel(self, entry: E) -> bool:
         """Forget an entry that waits; False where it does not wait (any more)."""
@@ -186,20 +221,32 @@ class Batcher(Generic[E]):
             group = self._open[key] = _Group(key, entry.parameters)
         return group
 
-    def _fill(self, leader: E, now: float, share: int) -> list[E]:
-        """A leader and those of its group that the budgets admit."""
+    def _travels(self, entry: E, load: _Load) -> bool:
+        """Whether a trip that has a load takes one more entry."""
+        return (
+            entry.brief
+            and not entry.alone
+            and load.nbytes + entry.nbytes <= self._limits.nbytes
+            and load.work + entry.work <= self._limits.trip_work
+        )
+
+    def _fill(self, leader: E, now: float, share: int, load: _Load) -> list[E]:
+        """A leader and those of its group that the budgets admit beside what the trip has."""
         assert leader._place is not None
         group, limits = leader._place.group, self._limits
         room = min(limits.requests, -(-len(group.entries) // share))
-        batch = [leader]
-        rows, nbytes, work = leader.rows, leader.nbytes, leader.work
+        batch, rows, together = [leader], leader.rows, copy(load)
+        together.add(leader)
         for mate in group.entries:
             if len(batch) == room:
                 break
             if mate is leader or _overdue(mate, now):
                 continue
-            rows, nbytes, work = rows + mate.rows, nbytes + mate.nbytes, work + mate.work
-            if rows > limits.rows or nbytes > limits.nbytes or work > limits.work:
+            if load.entries and not self._travels(mate, together):
+                break
+            rows += mate.rows
+            together.add(mate)
+            if rows > limits.rows or together.nbytes > limits.nbytes or together.work > limits.work:
                 break
             batch.append(mate)
         return batch

@@ -19,7 +19,7 @@ from dataclasses import replace
 from app.admission import Admission, check_cost, tensor_bytes, work
 from app.at_once import AtOnce
 from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavailable
-from app.few import Few
+from app.few import BRIEF, Few, quick
 from app.jobs import Answer, Done, Job, Observer, Pending, Write
 from app.promises import Visitor
 from app.runner import Runner
@@ -55,7 +55,7 @@ class Dispatcher:
         self._limits = limits
         self._observer = observer
         self._admission = Admission(limits.queue)
-        self._queue = WorkQueue(limits.batch, observer)
+        self._queue = WorkQueue(limits.batch)
         self.few = Few()
         self._at_once = AtOnce(observer, self.few) if limits.at_once else None
         self._accepted: set[Pending] = set()
@@ -209,6 +209,7 @@ class Dispatcher:
             work=work(cost),
             client=job.client,
             deadline=job.deadline,
+            brief=quick(job.call, job.samples, BRIEF),
             job=job,
             future=loop.create_future(),
             accepted=now,

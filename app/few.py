@@ -49,15 +49,20 @@ PRODUCTS = Most(2_000_000, 96 << 10)
 PASSES = Most(100_000, 32 << 10)
 """Of all others. An operation may be a power or a comparison, which takes as long as fifty of a product."""
 
+BRIEF = 4
+"""A brief request has so many times as much at most: with ordinary numbers it takes less than it takes to
+tell a worker and to hear from it."""
+
 
 @lru_cache(maxsize=1024)
-def quick(call: engine.Call, samples: int) -> bool:
-    """Whether a request keeps the loop for no longer than about a millisecond."""
+def quick(call: engine.Call, samples: int, times: int = 1) -> bool:
+    """Whether a request keeps the loop for no longer than about a millisecond, or so many times as long."""
     cost = call.cost(samples)
     most = PRODUCTS if call.parameters else PASSES
     nbytes = cost.input_bytes + cost.output_bytes
     steps = max(cost.steps, call.groups * samples)
-    return cost.flops <= most.flops and nbytes <= most.nbytes and steps <= STEPS
+    within = cost.flops <= times * most.flops and nbytes <= times * most.nbytes
+    return within and steps <= times * STEPS
 
 
 class Few:

@@ -94,9 +94,6 @@ class Observer(Protocol):
     def worker_restarted(self, reason: str) -> None:
         """A worker ended, for a reason that `WorkerDied` tells."""
 
-    def queue_changed(self, depth: int, nbytes: int) -> None:
-        """Requests waiting, and the bytes of their inputs and outputs."""
-
     def dropped(self, reason: str) -> None:
         """A job lost its caller (`cancelled`) or its time (`deadline`)."""
 

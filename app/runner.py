@@ -1,11 +1,11 @@
 """Calls on their way through workers: begun, watched, finished, taken apart, run again.
 
-1. A worker that dies loses nothing. Jobs that shared its call are run again, each alone, since
-   having been in company is no proof. One that was alone when worker after worker died is taken
-   for the cause.
+1. A worker that dies loses nothing. Jobs that shared its call or its trip are run again, each alone,
+   since having been in company is no proof. One that was alone when worker after worker died is
+   taken for the cause.
 2. Where a shared call fails, its jobs are run again singly, so that only the guilty one fails.
-3. A call that nobody waits for any more is asked to stop; its worker is killed if it does not.
-4. Answers are encoded while the worker computes the next call.
+3. A trip that nobody waits for any more is asked to stop; its worker is killed if it does not.
+4. Answers are encoded while the worker is on the next trip.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import engine
 from app.errors import WorkerCrashed
@@ -29,7 +30,7 @@ from app.workers.task import (
     STOP_GRACE_S,
     SUSPENDED,
     WATCH_S,
-    ComputeFailed,
+    Outcome,
     Result,
     Task,
     Worker,
@@ -46,42 +47,33 @@ log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class Run:
-    """A call under way.
+    """A trip under way.
 
     Attributes:
-        members: the jobs that share it.
+        batches: its jobs; those of a batch share a call.
         started: when, on `time.monotonic`. give_up: when its worker is killed, and for what reason.
         looked: when its worker was last looked after.
         large: whether it holds its worker for long.
-        helpers: workers that had nothing to do when it began.
     """
 
-    members: list[Pending]
+    batches: list[list[Pending]]
     worker: Worker
     started: float
     give_up: float
     looked: float
     large: bool = False
-    helpers: int = 0
     reason: str = "stuck"
     timer: asyncio.TimerHandle | None = None
+
+    @property
+    def members(self) -> list[Pending]:
+        """All of its jobs."""
+        return list(chain.from_iterable(self.batches))
 
     @property
     def wanted(self) -> bool:
         """Whether anybody still waits for it."""
         return any(not member.future.done() for member in self.members)
-
-    @property
-    def rows(self) -> list[int]:
-        """Samples of each member."""
-        return [member.rows for member in self.members]
-
-    def task(self) -> Task:
-        """What the worker is given."""
-        first = self.members[0].job
-        tensors = [member.job.tensors for member in self.members]
-        given = first.call, first.config, first.specs, first.wants, tensors, self.rows
-        return Task(*given, self.helpers)
 
     def watch(self) -> None:
         """Kill a worker that cannot or should not go on; look again later."""
@@ -142,7 +134,7 @@ class Runner:
         await self._serve(worker, achieved, express=True)
 
     async def _serve(self, worker: Worker, achieved: Callable[[], None], *, express: bool) -> None:
-        finished: tuple[Run, Result] | None = None
+        finished: tuple[Run, list[Outcome]] | None = None
         try:
             while True:
                 run = await self._begin(worker, express)
@@ -161,51 +153,51 @@ class Runner:
                 await self._deliver(*finished)
 
     async def _begin(self, worker: Worker, express: bool) -> Run | None:
-        """Hand the next batch to a worker, if anything waits."""
-        members = self._queue.take(express)
-        if not members:
+        """Hand the next trip to a worker, if anything waits."""
+        batches = self._queue.take(express)
+        if not batches:
             return None
         now = time.monotonic()
-        large = not express and self._queue.is_large(members)
+        run = Run(batches, worker, now, now + self._max_compute_s, now)
+        members = run.members
+        run.large = not express and self._queue.is_large(members)
         helpers = 0 if express else self._queue.helpers(members)
-        run = Run(members, worker, now, now + self._max_compute_s, now, large, helpers)
-        if large:
+        if run.large:
             self._queue.hold()
         for member in members:
             member.abandon = run.abandon
         try:
-            await worker.begin(run.task())
+            await worker.begin(list(map(_task, batches)), helpers)
         except WorkerDied:
             self._end(run)
-            self._again(run, alone=False)
+            self._again(members, alone=False)
             raise
         except Exception as error:  # noqa: BLE001 - it is the answer
             self._end(run)
-            self._failed(run, error)
+            self._failed(members, error)
             return None
         run.watch()
         return run
 
-    async def _finish(self, run: Run) -> tuple[Run, Result] | None:
-        """Wait for a run's result; None where the members were dealt with otherwise."""
+    async def _finish(self, run: Run) -> tuple[Run, list[Outcome]]:
+        """Wait for what became of a run's batches; those without a result are dealt with."""
         try:
-            result = await run.worker.finish()
+            outcomes = await run.worker.finish()
         except WorkerDied as death:
-            self._bereaved(run, death.reason)
+            self._bereaved(run.members, death.reason)
             raise
-        except engine.Stopped:
-            self._again(run, alone=False)
-            return None
-        except (engine.EngineError, ComputeFailed, MemoryError) as error:
-            self._failed(run, error)
-            return None
         finally:
             self._end(run)
-        call = run.members[0].job.call
-        self._observer.batch_done(
-            call.operation, call.action, len(run.members), sum(run.rows), result.compute_s
-        )
-        return run, result
+        for batch, outcome in zip(run.batches, outcomes, strict=True):
+            if isinstance(outcome, Result):
+                call, rows = batch[0].job.call, sum(member.rows for member in batch)
+                given = call.operation, call.action, len(batch), rows
+                self._observer.batch_done(*given, outcome.compute_s)
+            elif isinstance(outcome, engine.Stopped):
+                self._again(batch, alone=False)
+            else:
+                self._failed(batch, outcome)
+        return run, outcomes
 
     def _end(self, run: Run) -> None:
         """A run is through, one way or the other."""
@@ -213,12 +205,23 @@ class Runner:
         if run.large:
             self._queue.let_go()
 
-    async def _deliver(self, run: Run, result: Result) -> None:
+    async def _deliver(self, run: Run, outcomes: list[Outcome]) -> None:
         """Encode the answer of every member that is still waited for."""
-        requests, rows = len(run.members), sum(run.rows)
-        parts = engine.split(result.outputs, run.rows)
-        lends = partial(run.worker.lends, held=result.held)
-        for member, tensors in zip(run.members, parts, strict=True):
+        began = run.started
+        for batch, outcome in zip(run.batches, outcomes, strict=True):
+            if isinstance(outcome, Result):
+                await self._encode(batch, outcome, run.worker, began)
+                began += outcome.compute_s
+
+    async def _encode(
+        self, batch: list[Pending], result: Result, worker: Worker, began: float
+    ) -> None:
+        """The same for a batch, whose turn in the trip began at a time on `time.monotonic`."""
+        samples = [member.rows for member in batch]
+        requests, rows = len(batch), sum(samples)
+        parts = engine.split(result.outputs, samples)
+        lends = partial(worker.lends, held=result.held)
+        for member, tensors in zip(batch, parts, strict=True):
             if member.future.done():
                 continue
             started = time.monotonic()
@@ -230,34 +233,41 @@ class Runner:
                 member.fail(error)
                 continue
             if not member.future.done():
-                times = run.started - member.accepted, result.compute_s, time.monotonic() - started
+                times = began - member.accepted, result.compute_s, time.monotonic() - started
                 member.future.set_result(Done(body, *times, requests, rows))
 
-    def _bereaved(self, run: Run, reason: str) -> None:
+    def _bereaved(self, members: list[Pending], reason: str) -> None:
         """The worker died."""
-        if len(run.members) == 1:
-            run.members[0].blame += BLAME.get(reason, 1.0)
-            if run.members[0].blame >= FATAL_BLAME:
-                run.members[0].fail(WorkerCrashed())
-        self._again(run, alone=True)
+        if len(members) == 1:
+            members[0].blame += BLAME.get(reason, 1.0)
+            if members[0].blame >= FATAL_BLAME:
+                members[0].fail(WorkerCrashed())
+        self._again(members, alone=True)
 
-    def _failed(self, run: Run, error: Exception) -> None:
+    def _failed(self, members: list[Pending], error: Exception) -> None:
         """The computation failed."""
         if not isinstance(error, engine.EngineError):
-            call = run.members[0].job.call
+            call = members[0].job.call
             # As text: a record with the traceback itself would hold the tensors for its handlers.
             text = "".join(traceback.format_exception(error))
             log.error("%s of %s failed: %s", call.action, call.operation, text)
-        if len(run.members) == 1:
-            run.members[0].fail(error)
-        self._again(run, alone=True)
+        if len(members) == 1:
+            members[0].fail(error)
+        self._again(members, alone=True)
 
-    def _again(self, run: Run, *, alone: bool) -> None:
-        """Queue the members that are still waited for once more, in their old places."""
-        for member in run.members:
+    def _again(self, members: list[Pending], *, alone: bool) -> None:
+        """Queue those that are still waited for once more, in their old places."""
+        for member in members:
             if not member.future.done():
                 member.alone = member.alone or alone
                 self._queue.put(member)
+
+
+def _task(batch: list[Pending]) -> Task:
+    """What a worker is given of a batch."""
+    first = batch[0].job
+    tensors, rows = [member.job.tensors for member in batch], [member.rows for member in batch]
+    return Task(first.call, first.config, first.specs, first.wants, tensors, rows)
 
 
 async def _encoded(

@@ -7,14 +7,13 @@ from closed sets (the catalogue, the actions, the problem table), so that no cli
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
     Gauge,
-    Histogram,
     ProcessCollector,
     disable_created_metrics,
     generate_latest,
@@ -45,30 +44,9 @@ class Telemetry:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        where = ["operation", "action"]
-        self._answers = _Answers()
+        self._answers, self._calls = _Answers(), _Calls()
         registry.register(self._answers)
-        self._batch_requests = Histogram(
-            "convoke_batch_requests",
-            "Requests that shared a call.",
-            where,
-            buckets=_COUNTS,
-            registry=registry,
-        )
-        self._batch_rows = Histogram(
-            "convoke_batch_rows",
-            "Samples that shared a call.",
-            where,
-            buckets=_COUNTS,
-            registry=registry,
-        )
-        self._batch_seconds = Histogram(
-            "convoke_batch_seconds",
-            "Time to compute a call.",
-            where,
-            buckets=_SECONDS,
-            registry=registry,
-        )
+        registry.register(self._calls)
         self._rejects = Counter(
             "convoke_rejects", "Requests refused, by problem.", ["reason"], registry=registry
         )
@@ -81,10 +59,10 @@ class Telemetry:
         self._restarts = Counter(
             "convoke_worker_restarts", "Workers replaced.", ["reason"], registry=registry
         )
-        self._queue_requests = Gauge(
+        self.queue_requests = Gauge(
             "convoke_queue_requests", "Requests waiting for a worker.", registry=registry
         )
-        self._queue_bytes = Gauge(
+        self.queue_bytes = Gauge(
             "convoke_queue_bytes",
             "Bytes of tensors of the requests waiting for a worker.",
             registry=registry,
@@ -125,18 +103,11 @@ class Telemetry:
         self, operation: str, action: str, requests: int, rows: int, compute_s: float
     ) -> None:
         """A call has been computed (the dispatcher's report)."""
-        self._batch_requests.labels(operation, action).observe(requests)
-        self._batch_rows.labels(operation, action).observe(rows)
-        self._batch_seconds.labels(operation, action).observe(compute_s)
+        self._calls.count(operation, action, (requests, rows, compute_s))
 
     def worker_restarted(self, reason: str) -> None:
         """A worker has been replaced (the dispatcher's report)."""
         self._restarts.labels(reason).inc()
-
-    def queue_changed(self, depth: int, size: int) -> None:
-        """Requests and bytes that wait (the dispatcher's report)."""
-        self._queue_requests.set(depth)
-        self._queue_bytes.set(size)
 
     def dropped(self, reason: str) -> None:
         """A request was given up: `cancelled` or `deadline` (the dispatcher's report)."""
@@ -150,8 +121,7 @@ class Telemetry:
 class _Answers(Collector):
     """What is counted for every request: sums in dictionaries, made into series when they are asked for.
 
-    A series of the client library takes a microsecond and more to count in, and a request counts in
-    seven of them.
+    A series of the client library takes microseconds to count in, and a request counts in seven of them.
     """
 
     def __init__(self) -> None:
@@ -187,8 +157,7 @@ class _Answers(Collector):
         labels, about = ["operation", "action", "stage"], "Time that requests spent in each stage."
         times = HistogramMetricFamily("convoke_stage_seconds", about, labels=labels)
         for key, tally in self._stages.items():
-            buckets = [(_bound(most), float(count)) for most, count in tally.at_most()]
-            times.add_metric(key, buckets, tally.total)
+            times.add_metric(key, _buckets(tally), tally.total)
         yield times
         yield CounterMetricFamily(
             "convoke_request_bytes", "Bytes of request bodies.", value=self._bytes_in
@@ -198,7 +167,37 @@ class _Answers(Collector):
         )
 
 
-def _bound(most: float) -> str:
-    """A class's greatest value as the client library writes it."""
-    text: str = floatToGoString(most)  # type: ignore[no-untyped-call]
-    return text
+class _Calls(Collector):
+    """What is counted for every call, in the same way."""
+
+    _SERIES = (
+        ("convoke_batch_requests", "Requests that shared a call.", _COUNTS),
+        ("convoke_batch_rows", "Samples that shared a call.", _COUNTS),
+        ("convoke_batch_seconds", "Time to compute a call.", _SECONDS),
+    )
+
+    def __init__(self) -> None:
+        self._tallies: dict[tuple[str, str], list[Tally]] = {}
+
+    def count(self, operation: str, action: str, values: tuple[float, float, float]) -> None:
+        """Count a call: requests, samples and seconds."""
+        tallies = self._tallies.get((operation, action))
+        if tallies is None:
+            tallies = [Tally(bounds) for *_, bounds in self._SERIES]
+            self._tallies[operation, action] = tallies
+        for tally, value in zip(tallies, values, strict=True):
+            tally.add(value)
+
+    def collect(self) -> Iterator[Metric]:
+        """The series."""
+        for place, (name, about, _) in enumerate(self._SERIES):
+            series = HistogramMetricFamily(name, about, labels=["operation", "action"])
+            for key, tallies in self._tallies.items():
+                series.add_metric(key, _buckets(tallies[place]), tallies[place].total)
+            yield series
+
+
+def _buckets(tally: Tally) -> list[tuple[str, float]]:
+    """Each class's greatest value as the client library writes it, and the values up to it."""
+    bound: Callable[[float], str] = floatToGoString
+    return [(bound(most), float(count)) for most, count in tally.at_most()]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from app.batcher import Batcher, BatchLimits
-from app.jobs import Observer, Pending
+from app.jobs import Pending
 from app.workers.task import Worker
 
 LONG_WORK = 1e9
@@ -23,9 +23,8 @@ LONG_WORK = 1e9
 class WorkQueue:
     """Jobs that wait, and workers that are idle; never both for longer than a turn of the loop."""
 
-    def __init__(self, limits: BatchLimits, observer: Observer) -> None:
+    def __init__(self, limits: BatchLimits) -> None:
         self._batcher: Batcher[Pending] = Batcher(limits)
-        self._observer = observer
         self._small = limits.small
         self._idle: list[asyncio.Future[None]] = []
         self._idle_express: list[asyncio.Future[None]] = []
@@ -51,7 +50,6 @@ class WorkQueue:
     def put(self, pending: Pending) -> None:
         """Queue a job, and wake a worker if one is idle."""
         self._batcher.add(pending)
-        self._changed()
         # The one that worked last: its caches are warm.
         if _wake(self._idle):
             self._woken += 1
@@ -60,21 +58,13 @@ class WorkQueue:
 
     def withdraw(self, pending: Pending) -> None:
         """Forget a job, if it waits."""
-        if self._batcher.cancel(pending):
-            self._changed()
+        self._batcher.cancel(pending)
 
-    def take(self, express: bool = False) -> list[Pending]:
-        """The next batch; empty where nothing waits. Leaves their part to workers just woken."""
-        before = self._batcher.depth
+    def take(self, express: bool = False) -> list[list[Pending]]:
+        """The batches of the next trip, if anything waits. Leaves their part to workers just woken."""
         if not express:
-            batch = self._batcher.take(time.monotonic(), share=1 + self._woken)
-        elif self._express_wanted:
-            batch = self._batcher.take(time.monotonic(), small=True)
-        else:
-            return []
-        if self._batcher.depth != before:
-            self._changed()
-        return batch
+            return self._batcher.take(time.monotonic(), share=1 + self._woken)
+        return self._batcher.take(time.monotonic(), small=True) if self._express_wanted else []
 
     async def wait(self, worker: Worker, express: bool = False) -> None:
         """Wait until there is work to take; raises WorkerDied if the worker does not live so long."""
@@ -101,13 +91,13 @@ class WorkQueue:
             self._serving -= 1
             self._wake_express()
 
-    def is_large(self, batch: Sequence[Pending]) -> bool:
-        """Whether a batch holds a worker for long."""
-        return sum(pending.work for pending in batch) > self._small
+    def is_large(self, members: Sequence[Pending]) -> bool:
+        """Whether requests hold a worker for long."""
+        return sum(pending.work for pending in members) > self._small
 
-    def helpers(self, batch: Sequence[Pending]) -> int:
+    def helpers(self, members: Sequence[Pending]) -> int:
         """Workers that have nothing to do while a request, just taken alone, is computed for long."""
-        if self.depth or len(batch) > 1 or batch[0].work < LONG_WORK:
+        if self.depth or len(members) > 1 or members[0].work < LONG_WORK:
             return 0
         return sum(not future.done() for future in self._idle)
 
@@ -127,9 +117,6 @@ class WorkQueue:
     def _wake_express(self) -> None:
         if self._express_wanted:
             _wake(self._idle_express)
-
-    def _changed(self) -> None:
-        self._observer.queue_changed(self._batcher.depth, self._batcher.nbytes)
 
 
 def _wake(idle: list[asyncio.Future[None]]) -> bool:

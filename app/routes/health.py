@@ -47,6 +47,8 @@ async def metrics(request: Request) -> Response:
     telemetry = state.telemetry
     # The request that asks is not counted among those being answered.
     telemetry.in_flight.set(state.lifecycle.in_flight - 1)
+    telemetry.queue_requests.set(state.dispatcher.queue_depth)
+    telemetry.queue_bytes.set(state.dispatcher.queue_bytes)
     telemetry.held_bytes.set(state.intake.held)
     telemetry.log_dropped.set(state.log_lines_dropped())
     return Response(telemetry.exposition(), headers={"content-type": EXPOSITION_TYPE})

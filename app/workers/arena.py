@@ -97,9 +97,13 @@ class Mapping:
             whole = np.frombuffer(self._memory, np.uint8)
             self.size, self.address = size, whole.__array_interface__["data"][0]
 
-    def view(self, region: Region) -> NDArray[Any]:
-        """The tensor in a region, writable where the memory is."""
-        return np.ndarray(region.shape, region.dtype, self._memory, region.offset)
+    def view(self, region: Region, start: int = 0) -> NDArray[Any]:
+        """The tensor in a region that is counted from `start`, writable where the memory is."""
+        return np.ndarray(region.shape, region.dtype, self._memory, start + region.offset)
+
+    def views(self, regions: Iterable[Region], start: int = 0) -> dict[str, NDArray[Any]]:
+        """The tensors in regions that are counted from `start`, by name."""
+        return {region.name: self.view(region, start) for region in regions}
 
     @property
     def stop(self) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 import engine
 from app.workers.cpus import available_cpus
-from app.workers.task import EXHAUSTED, ComputeFailed, Result, Task, Tensors, WorkerDied
+from app.workers.task import EXHAUSTED, ComputeFailed, Outcome, Result, Task, Tensors, WorkerDied
 
 
 class InlineWorker:
@@ -18,7 +19,7 @@ class InlineWorker:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="convoke-compute")
-        self._running: asyncio.Future[Result] | None = None
+        self._running: asyncio.Future[list[Outcome]] | None = None
         self._stop = False
 
     async def start(self) -> None:
@@ -29,21 +30,16 @@ class InlineWorker:
         except RuntimeError as error:
             raise WorkerDied(EXHAUSTED, "no thread can be had") from error
 
-    async def begin(self, task: Task) -> None:
+    async def begin(self, trip: Sequence[Task], helpers: int = 0) -> None:  # noqa: ARG002 - it has all CPUs
         """Start to compute."""
         self._stop = False
         loop = asyncio.get_running_loop()
-        self._running = loop.run_in_executor(self._thread, self._compute, task)
+        self._running = loop.run_in_executor(self._thread, self._computed, trip)
 
-    async def finish(self) -> Result:
-        """Wait for the result; see `Worker`."""
+    async def finish(self) -> list[Outcome]:
+        """Wait for what became of each task; see `Worker`."""
         assert self._running is not None
-        try:
-            return await self._running
-        except (engine.EngineError, engine.Stopped, MemoryError):
-            raise
-        except Exception as error:
-            raise ComputeFailed("the engine failed") from error
+        return await self._running
 
     def guard(self, future: asyncio.Future[None]) -> None:
         """The thread does not die by itself."""
@@ -72,6 +68,19 @@ class InlineWorker:
         """End the thread, once it is done with what it does."""
         self._stop = True
         self._thread.shutdown(wait=False)
+
+    def _computed(self, trip: Sequence[Task]) -> list[Outcome]:
+        return [self._outcome(task) for task in trip]
+
+    def _outcome(self, task: Task) -> Outcome:
+        try:
+            return self._compute(task)
+        except (engine.EngineError, engine.Stopped, MemoryError) as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - it is the outcome
+            failed = ComputeFailed("the engine failed")
+            failed.__cause__ = error
+            return failed
 
     def _compute(self, task: Task) -> Result:
         inputs = task.tensors[0] if len(task.rows) == 1 else _join(task)

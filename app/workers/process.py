@@ -6,19 +6,21 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from app.workers import protocol
-from app.workers.arena import Arena, place
+from app.workers.arena import ALIGNMENT, Arena
 from app.workers.berths import Berths, Lying
 from app.workers.channel import Message
 from app.workers.child import Child
+from app.workers.layouts import Layout, Layouts
 from app.workers.memory import KEEP_S, KEPT_ARENA_BYTES
 from app.workers.offload import copying
-from app.workers.task import Result, Task, WorkerDied
+from app.workers.task import Outcome, Result, Task, WorkerDied
 
 ARENAS = 5
-"""Of each worker: one is computed in, one is delivered from, one is for the next task, and the others can
+"""Of each worker: one is computed in, one is delivered from, one is for the next trip, and the others can
 be lent."""
 
 LENT_SHARE = 4
@@ -33,13 +35,25 @@ LOOK_S = 1e-3
 COMMAND = (sys.executable, "-P", "-m", "app.workers.process_main")
 
 
+_LAYOUTS = Layouts()
+
+
+class _Laid(NamedTuple):
+    """A task's layout, where its inputs and outputs begin, and which of its inputs lie in berths."""
+
+    layout: Layout
+    inputs: int
+    outputs: int
+    lying: list[Lying]
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessOptions:
     """How worker processes are run.
 
     Attributes:
         threads: of the engine in each worker.
-        arena_bytes: most shared memory for the inputs and outputs of one task. A worker has ARENAS,
+        arena_bytes: most shared memory for the inputs and outputs of one trip. A worker has ARENAS,
             so that results are read from one while another is computed in.
         keep_bytes: shared memory of one arena that is kept when it is not used.
         berths: where large bodies lie; None where they are copied.
@@ -72,29 +86,42 @@ class ProcessWorker(Child):
         super().__init__(options.command, fds, arguments, urgent=options.urgent)
         self._turn = 0
         self._reply: asyncio.Future[Message] | None = None
-        self._outputs: dict[str, Any] = {}
+        self._outputs: list[dict[str, Any]] = []
         self._resting: asyncio.TimerHandle | None = None
 
-    async def begin(self, task: Task) -> None:
-        """Write the inputs into an arena that nobody reads, unless they lie in berths; send the task."""
+    async def begin(self, trip: Sequence[Task], helpers: int = 0) -> None:
+        """Write the inputs into an arena that nobody reads, unless they lie in berths; send the tasks."""
         self._rest_no_more()
-        self._outputs = {}
+        self._outputs = []
         self._turn = await self._free_turn()
         arena = self._arenas[self._turn]
-        lying = self._lying(task)
-        there = {each.region.name for each in lying}
-        inputs, written = place([each for each in task.joined() if each[0] not in there])
-        outputs, end = place(
-            [(name, spec.dtype, spec.shape) for name, spec in task.call.outputs(task.rows).items()],
-            written,
-        )
+        laid, written, end = self._lay(trip)
         arena.fit(end)
         arena.stop = False
-        views = {region.name: arena.view(region) for region in inputs}
-        await copying(written, lambda: task.write(views))
-        self._outputs = {region.name: arena.view(region) for region in outputs}
-        arena.watch(self._outputs.values())
-        self._reply = self.ask(protocol.order(task, self._turn, arena.size, inputs, lying, outputs))
+        views = [arena.views(each.layout.inputs, each.inputs) for each in laid]
+
+        def write() -> None:
+            for task, inputs in zip(trip, views, strict=True):
+                task.write(inputs)
+
+        await copying(written, write)
+        self._outputs = [arena.views(each.layout.outputs, each.outputs) for each in laid]
+        arena.watch(view for outputs in self._outputs for view in outputs.values())
+        errands = [protocol.errand(each.layout.text, *each[1:]) for each in laid]
+        self._reply = self.ask(protocol.order(self._turn, arena.size, helpers, errands))
+
+    def _lay(self, trip: Sequence[Task]) -> tuple[list[_Laid], int, int]:
+        """Where each task's tensors are, and where the last input and the last output end."""
+        lying = list(map(self._lying, trip))
+        layouts = [
+            _LAYOUTS.of(task, [each.region.name for each in there])
+            for task, there in zip(trip, lying, strict=True)
+        ]
+        inputs = list(accumulate((each.input_bytes for each in layouts), initial=ALIGNMENT))
+        written = inputs.pop()
+        outputs = list(accumulate((each.output_bytes for each in layouts), initial=written))
+        end = outputs.pop()
+        return list(map(_Laid, layouts, inputs, outputs, lying)), written, end
 
     async def _free_turn(self) -> int:
         """An arena that nobody reads; there is one, but for a thread that has just copied from it."""
@@ -112,11 +139,15 @@ class ProcessWorker(Child):
         found = (self._berths.find(*item) for item in task.tensors[0].items())
         return [each for each in found if each is not None]
 
-    async def finish(self) -> Result:
-        """Wait for the result; see `Worker`."""
+    async def finish(self) -> list[Outcome]:
+        """Wait for what became of each task; see `Worker`."""
         assert self._reply is not None
-        seconds = protocol.seconds(await self._reply)
-        return Result(self._outputs, seconds, self._arenas[self._turn].size)
+        told = map(protocol.seconds, (await self._reply)["reports"])
+        held = self._arenas[self._turn].size
+        return [
+            each if isinstance(each, Exception) else Result(outputs, each, held)
+            for each, outputs in zip(told, self._outputs, strict=True)
+        ]
 
     def lends(self, nbytes: int, held: int) -> bool:
         """Whether there are arenas enough for the next two tasks, and an answer is worth one."""
@@ -125,7 +156,7 @@ class ProcessWorker(Child):
 
     def rest(self) -> None:
         """Give back shared memory beyond what is kept: at once, or if nothing comes for KEEP_S."""
-        self._outputs = {}
+        self._outputs = []
         self._rest_no_more()
         for arena in self._arenas:
             arena.tidy(KEEP_S)
@@ -143,7 +174,7 @@ class ProcessWorker(Child):
 
     async def close(self) -> None:
         """End the process, and give back the shared memory too."""
-        self._outputs = {}
+        self._outputs = []
         self._rest_no_more()
         await super().close()
         self._close_arenas()

@@ -16,7 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 import engine
-from app.workers import protocol
+from app.workers import layouts, protocol
 from app.workers.arena import Mapping, Region
 from app.workers.attendant import attend
 from app.workers.channel import Message
@@ -35,43 +35,38 @@ def main(arguments: list[str], run: Run = engine.run) -> None:
 
     def answer(message: Message) -> Message:
         engine.set_threads(min(threads * (1 + message["helpers"]), cpus))
-        return _answer(message, arenas, berths, run)
+        arena, size = arenas[message["arena"]], message["size"]
+        return {"reports": [_report(task, arena, size, berths, run) for task in message["tasks"]]}
 
     attend(control_fd, answer)
 
 
-def _answer(message: Message, arenas: list[Mapping], berths: list[Mapping], run: Run) -> Message:
-    """Compute one task; whatever goes wrong is an answer, too."""
+def _report(task: Message, arena: Mapping, size: int, berths: list[Mapping], run: Run) -> Message:
+    """Compute one task; whatever goes wrong is told, too."""
     started = time.perf_counter()
     try:
-        _compute(message, arenas[message["arena"]], berths, run)
+        arena.remap(size)
+        _compute(task, arena, berths, run)
     except Exception as error:  # noqa: BLE001 - the server judges it; the worker goes on
         return protocol.report(error)
     return {"compute_s": time.perf_counter() - started}
 
 
-def _compute(message: Message, arena: Mapping, berths: list[Mapping], run: Run) -> None:
-    arena.remap(message["size"])
-    regions = [Region(*fields) for fields in message["inputs"]]
-    inputs = {region.name: arena.view(region) for region in regions}
-    for berth, size, fields in message["lying"]:
+def _compute(task: Message, arena: Mapping, berths: list[Mapping], run: Run) -> None:
+    errand = layouts.read(task["text"])
+    inputs = arena.views(errand.inputs, task["inputs"])
+    for berth, size, fields in task["lying"]:
         berths[berth].remap(size)
         region = Region(*fields)
         inputs[region.name] = berths[berth].view(region)
-    outputs = {fields[0]: Region(*fields) for fields in message["outputs"]}
+    outputs = {region.name: region for region in errand.outputs}
 
     def allocate(name: str, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
         region = outputs[name]
         assert (list(region.shape), region.dtype) == (list(shape), dtype), (region, shape, dtype)
-        return arena.view(region)
+        return arena.view(region, task["outputs"])
 
-    run(
-        protocol.prepared(message["plan"]),
-        inputs,
-        message["rows"],
-        allocate=allocate,
-        stop=lambda: arena.stop,
-    )
+    run(errand.call, inputs, errand.rows, allocate=allocate, stop=lambda: arena.stop)
 
 
 if __name__ == "__main__":

@@ -1,29 +1,23 @@
 """What the messages between the server and a worker say; both sides in one place.
 
 worker → server     {"ready": pid}                                  once
-server → worker     {"arena", "size", "rows", "helpers", "inputs", "lying", "outputs",
-                     "plan"}
-worker → server     {"compute_s"} | {"refused", "issues"} | {"stopped"} | {"exhausted"} | {"failed"}
+server → worker     {"arena", "size", "helpers", "tasks": [{"text", "inputs", "outputs", "lying"}, …]}
+worker → server     {"reports": [{"compute_s"} | {"refused", "issues"} | {"stopped"} | {"exhausted"} |
+                     {"failed"}, …]}
 """
 
 from __future__ import annotations
 
 import errno
-import functools
-import json
 import os
 import traceback
 from collections.abc import Sequence
 from dataclasses import astuple
 
 import engine
-from app.workers.arena import Region
 from app.workers.berths import Lying
 from app.workers.channel import Message
-from app.workers.task import EXHAUSTED, ComputeFailed, Task, WorkerDied
-
-CACHED_CALLS = 1024
-"""Prepared calls that a worker keeps."""
+from app.workers.task import EXHAUSTED, ComputeFailed, WorkerDied
 
 TRACEBACK_CHARACTERS = 8000
 """How much of a traceback is told, from its end."""
@@ -34,44 +28,15 @@ def ready() -> Message:
     return {"ready": os.getpid()}
 
 
-def order(
-    task: Task,
-    arena: int,
-    size: int,
-    inputs: Sequence[Region],
-    lying: Sequence[Lying],
-    outputs: Sequence[Region],
-) -> Message:
-    """Compute a task whose tensors lie in an arena of `size` bytes, but for those in berths."""
-    plan = {
-        "operation": task.call.operation,
-        "action": task.call.action,
-        "config": task.config,
-        "specs": {name: (spec.shape, spec.dtype) for name, spec in task.specs.items()},
-        "wants": task.wants,
-    }
-    return {
-        "arena": arena,
-        "size": size,
-        "rows": task.rows,
-        "helpers": task.helpers,
-        "inputs": inputs,
-        "lying": lying,
-        "outputs": outputs,
-        # A string of its own, by which the worker finds what it prepared before.
-        "plan": json.dumps(plan),
-    }
+def order(arena: int, size: int, helpers: int, tasks: Sequence[Message]) -> Message:
+    """Compute tasks whose tensors lie in an arena of `size` bytes, but for those in berths."""
+    return {"arena": arena, "size": size, "helpers": helpers, "tasks": tasks}
 
 
-@functools.lru_cache(CACHED_CALLS)
-def prepared(plan: str) -> engine.Call:
-    """The call that the server has, made again from what it was made from."""
-    given = json.loads(plan)
-    specs = {name: engine.TensorSpec(tuple(s), d) for name, (s, d) in given["specs"].items()}
-    call, _ = engine.prepare(
-        given["operation"], given["action"], given["config"], specs, given["wants"]
-    )
-    return call
+def errand(text: str, inputs: int, outputs: int, lying: Sequence[Lying]) -> Message:
+    """One task of an order: the text of its layout, where its inputs and outputs begin, and what lies in
+    berths."""
+    return {"text": text, "inputs": inputs, "outputs": outputs, "lying": lying}
 
 
 def report(error: Exception) -> Message:
@@ -95,19 +60,25 @@ def _exhausted(error: Exception) -> bool:
     return no_thread or isinstance(error, MemoryError)
 
 
-def seconds(reply: Message) -> float:
-    """The seconds that a task took; raises what the worker reported instead.
+def seconds(told: Message) -> float | Exception:
+    """The seconds that a task took, or what the worker reported instead.
+
+    Returns:
+        A number, or engine.EngineError, engine.Stopped or ComputeFailed.
 
     Raises:
-        engine.EngineError, engine.Stopped, ComputeFailed, WorkerDied: see `check`.
+        WorkerDied: see `check`.
     """
-    check(reply)
-    if "stopped" in reply:
-        raise engine.Stopped
-    if "refused" in reply:
-        kind: type[engine.EngineError] = getattr(engine.errors, reply["refused"])
-        raise kind([engine.Issue(tuple(loc), *rest) for loc, *rest in reply["issues"]])
-    return float(reply["compute_s"])
+    try:
+        check(told)
+    except ComputeFailed as error:
+        return error
+    if "stopped" in told:
+        return engine.Stopped()
+    if "refused" in told:
+        kind: type[engine.EngineError] = getattr(engine.errors, told["refused"])
+        return kind([engine.Issue(tuple(loc), *rest) for loc, *rest in told["issues"]])
+    return float(told["compute_s"])
 
 
 def check(reply: Message) -> None:

@@ -29,7 +29,6 @@ class Task:
         config, specs, wants: from which `engine.prepare` makes the same call again elsewhere.
         tensors: of each request; the call's parameters are taken from the first.
         rows: samples of each request.
-        helpers: workers that have nothing to do, whose CPUs it may use besides.
     """
 
     call: engine.Call
@@ -38,7 +37,6 @@ class Task:
     wants: Sequence[str] | None
     tensors: Sequence[Tensors]
     rows: Sequence[int]
-    helpers: int = 0
 
     def joined(self) -> list[tuple[str, str, tuple[int, ...]]]:
         """Name, NumPy's dtype string and shape of each tensor that the call reads."""
@@ -74,6 +72,10 @@ class Result:
     compute_s: float
     held: int
 
+
+Outcome = Result | Exception
+"""What became of a task. An exception is ComputeFailed, engine.Stopped, an engine.EngineError, or a
+MemoryError of this process."""
 
 CRASHED = "crashed"
 """Reason of death of a worker that ended by itself."""
@@ -137,23 +139,26 @@ class ComputeFailed(Exception):
 class Worker(Protocol):
     """One place where tasks are computed, one after the other.
 
-    `begin` and `finish` alternate, from one coroutine. The outputs of a task are left alone while
-    the next one is computed, so they can be encoded meanwhile; longer only where the worker lends them.
+    `begin` and `finish` alternate, from one coroutine. The outputs of a trip are left alone while
+    the next one is under way, so they can be encoded meanwhile; longer only where the worker lends them.
     """
 
     async def start(self) -> None:
         """Get ready. Raises WorkerDied."""
 
-    async def begin(self, task: Task) -> None:
-        """Hand a task over. Raises WorkerDied if it did not get there."""
+    async def begin(self, trip: Sequence[Task], helpers: int = 0) -> None:
+        """Hand tasks over, to be computed one after the other.
 
-    async def finish(self) -> Result:
-        """Wait for the task's result.
+        Args:
+            helpers: workers that have nothing to do, whose CPUs may be used besides.
 
         Raises:
-            WorkerDied, ComputeFailed, engine.Stopped, engine.EngineError.
-            MemoryError: this process has none left for it.
+            WorkerDied: it did not get there.
+            MemoryError: there is no room for the tensors.
         """
+
+    async def finish(self) -> list[Outcome]:
+        """Wait for what became of each task. Raises WorkerDied."""
 
     def guard(self, future: asyncio.Future[None]) -> None:
         """Fail `future` with WorkerDied if the worker dies before it is done."""

@@ -44,7 +44,6 @@ class Recorder:
         self.batches: list[tuple[int, int]] = []
         self.restarts: list[str] = []
         self.drops: Counter[str] = Counter()
-        self.depth = 0
         self.restarted = asyncio.Event()
 
     def batch_done(self, operation: str, action: str, requests: int, rows: int, s: float) -> None:
@@ -55,10 +54,6 @@ class Recorder:
     def worker_restarted(self, reason: str) -> None:
         self.restarts.append(reason)
         self.restarted.set()
-
-    def queue_changed(self, depth: int, nbytes: int) -> None:
-        assert (nbytes > 0) == (depth > 0)
-        self.depth = depth
 
     def dropped(self, reason: str) -> None:
         self.drops[reason] += 1
@@ -100,7 +95,7 @@ async def dispatching(workers: int = 1, **limits: Any) -> AsyncIterator[Rig]:
     finally:
         assert await rig.dispatcher.drain(5.0)
     assert not rig.dispatcher.ready
-    assert rig.dispatcher.queue_depth == rig.dispatcher.queue_bytes == rig.observer.depth == 0
+    assert rig.dispatcher.queue_depth == rig.dispatcher.queue_bytes == 0
 
 
 def encode(answer: Answer) -> bytes:

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from app import batcher as module
 from app.batcher import Batcher, BatchLimits, Entry
 
-LIMITS = BatchLimits(requests=4, rows=10, nbytes=100, work=50)
+LIMITS = BatchLimits(requests=4, rows=10, nbytes=100, work=50, batches=3, trip_work=70)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -39,6 +39,13 @@ def names(batch: list[Named]) -> list[int]:
     return [one.name for one in batch]
 
 
+def take(batcher: Batcher[Named], share: int = 1) -> list[Named]:
+    """The only batch of the next trip; empty where nothing waits."""
+    trip = batcher.take(0.0, share)
+    assert len(trip) < 2
+    return trip[0] if trip else []
+
+
 class Machine(RuleBasedStateMachine):
     """Everything that is added comes out once, unless it is cancelled or overdue."""
 
@@ -59,6 +66,7 @@ class Machine(RuleBasedStateMachine):
         client=st.sampled_from("abc"),
         patience=st.none() | st.integers(1, 3),
         alone=st.booleans(),
+        brief=st.booleans(),
     )
     def add(self, weight: float, patience: int | None, **given: Any) -> None:
         self.count += 1
@@ -73,14 +81,21 @@ class Machine(RuleBasedStateMachine):
 
     @rule(share=st.integers(1, 3))
     def take(self, share: int) -> None:
-        batch = self.batcher.take(self.now, share)
+        trip = self.batcher.take(self.now, share)
+        batch = [one for each in trip for one in each]
         overdue = [o for o in self.waiting.values() if o.deadline and o.deadline <= self.now]
         due = [one for one in self.waiting.values() if one not in overdue]
         assert bool(batch) == bool(due)
         for one in batch:
             assert self.waiting.pop(one.name) is one
             assert one not in overdue
-        self.check(batch)
+        for each in trip:
+            self.check(each)
+        if len(trip) > 1:
+            assert all(one.brief and not one.alone for one in batch)
+            assert len(trip) <= LIMITS.batches
+            assert sum(one.nbytes for one in batch) <= LIMITS.nbytes
+            assert sum(one.work for one in batch[len(trip[0]) :]) <= LIMITS.trip_work
         self.taken = batch
         # Overdue entries are forgotten when their turn comes; until then they are counted.
         for one in overdue:
@@ -140,7 +155,8 @@ def test_one_client_is_served_in_the_order_of_arrival() -> None:
     for name in range(20):
         batcher.add(entry(name, call=name % 3, work=float(name * 7 % 5)))
     leaders = []
-    while batch := batcher.take(0.0):
+    while trip := batcher.take(0.0):
+        (batch,) = trip
         assert names(batch) == sorted(names(batch))
         leaders.append(batch[0].name)
     assert leaders == [0, 1, 2]
@@ -154,7 +170,7 @@ def test_little_work_does_not_wait_behind_another_clients_flood() -> None:
     batcher.take(0.0)
     for name in (100, 101, 102):
         batcher.add(entry(name, call=name, work=1e6, client="small"))
-    assert [batcher.take(0.0)[0].name for _ in range(4)] == [100, 101, 102, 2]
+    assert [take(batcher)[0].name for _ in range(4)] == [100, 101, 102, 2]
 
 
 def test_clients_with_equal_work_take_turns() -> None:
@@ -163,7 +179,7 @@ def test_clients_with_equal_work_take_turns() -> None:
         batcher.add(entry(name, client="a"))
     for name in range(6, 9):
         batcher.add(entry(name, client="b"))
-    order = [batcher.take(0.0)[0].client for _ in range(9)]
+    order = [take(batcher)[0].client for _ in range(9)]
     assert order[:6].count("b") == 3
 
 
@@ -171,22 +187,22 @@ def test_free_workers_share_a_group() -> None:
     batcher: Batcher[Named] = Batcher(BatchLimits())
     for name in range(7):
         batcher.add(entry(name))
-    assert [len(batcher.take(0.0, share)) for share in (3, 2, 1)] == [3, 2, 2]
+    assert [len(take(batcher, share)) for share in (3, 2, 1)] == [3, 2, 2]
 
 
 def test_a_request_beyond_the_budgets_is_computed_by_itself() -> None:
     batcher: Batcher[Named] = Batcher(LIMITS)
     batcher.add(entry(1, rows=99, nbytes=999, work=999.0))
     batcher.add(entry(2))
-    assert names(batcher.take(0.0)) == [1]
-    assert names(batcher.take(0.0)) == [2]
+    assert names(take(batcher)) == [1]
+    assert names(take(batcher)) == [2]
 
 
 def test_batching_can_be_switched_off() -> None:
     batcher: Batcher[Named] = Batcher(BatchLimits(requests=1))
     for name in range(3):
         batcher.add(entry(name))
-    assert [names(batcher.take(0.0)) for _ in range(3)] == [[0], [1], [2]]
+    assert [names(take(batcher)) for _ in range(3)] == [[0], [1], [2]]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +218,7 @@ def test_parameters_are_compared_byte_by_byte(size: int, where: int) -> None:
     batcher: Batcher[Named] = Batcher(BatchLimits())
     for name, given in enumerate((weight, weight.copy(), other, weight)):
         batcher.add(entry(name, parameters=(given,)))
-    batches = [names(batcher.take(0.0)) for _ in range(3)]
+    batches = [names(take(batcher)) for _ in range(3)]
     assert [name for batch in batches for name in batch if name == 2] == [2]
     assert [2] in batches
     assert sorted(itertools.chain(*batches)) == [0, 1, 2, 3]
@@ -213,7 +229,7 @@ def test_equal_bytes_of_other_shape_or_type_do_not_share() -> None:
     batcher: Batcher[Named] = Batcher(BatchLimits())
     for name, given in enumerate((zeros, zeros.reshape(2, 4), zeros.view(np.int32))):
         batcher.add(entry(name, parameters=(given,)))
-    assert [names(batcher.take(0.0)) for _ in range(3)] == [[0], [1], [2]]
+    assert [names(take(batcher)) for _ in range(3)] == [[0], [1], [2]]
 
 
 def test_what_is_gone_is_not_remembered() -> None:
@@ -226,6 +242,83 @@ def test_what_is_gone_is_not_remembered() -> None:
         batcher.cancel(one)
     assert len(batcher._order) < 100
     assert len(batcher._finish) <= module.MOST_CLIENTS
-    assert names(batcher.take(0.0)) == [0]
+    assert names(take(batcher)) == [0]
     assert batcher.take(0.0) == []
     assert not batcher._order
+
+
+# ---- trips
+
+
+def trips(batcher: Batcher[Named], share: int = 1) -> list[list[list[int]]]:
+    """Names of all that waits, batch by batch and trip by trip."""
+    found = []
+    while trip := batcher.take(0.0, share):
+        found.append(list(map(names, trip)))
+    return found
+
+
+def filled(*entries: Named, **limits: Any) -> Batcher[Named]:
+    batcher: Batcher[Named] = Batcher(BatchLimits(**limits))
+    for one in entries:
+        batcher.add(one)
+    return batcher
+
+
+def brief(name: int, call: object = None, **given: Any) -> Named:
+    return entry(name, call=name if call is None else call, brief=True, **given)
+
+
+def test_brief_batches_travel_together_in_the_order_of_their_turns() -> None:
+    batcher = filled(*(brief(name, call=name % 4) for name in range(6)))
+    assert trips(batcher) == [[[0, 4], [1, 5], [2], [3]]]
+
+
+def test_what_takes_long_travels_alone() -> None:
+    batcher = filled(brief(0), brief(1), entry(2, call=2), entry(3, call=3), brief(4), brief(5))
+    assert trips(batcher) == [[[0], [1]], [[2]], [[3]], [[4], [5]]]
+
+
+def test_a_batch_with_one_that_is_not_brief_travels_alone() -> None:
+    long = entry(1, call="conv")
+    batcher = filled(brief(0, "conv"), long, brief(2), brief(3, "pool"), entry(4, call="pool"))
+    assert trips(batcher) == [[[0, 1]], [[2], [3]], [[4]]]
+
+
+def test_who_was_in_a_trip_that_failed_has_the_next_alone() -> None:
+    batcher = filled(brief(0), brief(1, alone=True), brief(2), brief(3))
+    assert trips(batcher) == [[[0]], [[1]], [[2], [3]]]
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"batches": 3}, [[[0], [1], [2]], [[3], [4]]]),
+        ({"nbytes": 4}, [[[0], [1], [2], [3]], [[4]]]),
+        ({"trip_work": 2.0}, [[[0], [1]], [[2], [3]], [[4]]]),
+        ({"requests": 1}, [[[0]], [[1]], [[2]], [[3]], [[4]]]),
+    ],
+)
+def test_a_trip_has_budgets(limits: dict[str, Any], expected: object) -> None:
+    assert trips(filled(*map(brief, range(5)), **limits)) == expected
+
+
+def test_mates_beyond_the_budgets_of_a_trip_have_the_next() -> None:
+    given = [brief(0), *(brief(name, "conv") for name in (1, 2, 3)), brief(4)]
+    assert trips(filled(*given, trip_work=3.0)) == [[[0], [1, 2]], [[3], [4]]]
+    # A first batch is as large as if it were the only one.
+    equal = [brief(name, "conv") for name in range(4)]
+    assert trips(filled(*equal, brief(4), trip_work=3.0)) == [[[0, 1, 2, 3]], [[4]]]
+
+
+def test_free_workers_share_what_is_brief() -> None:
+    batcher = filled(*map(brief, range(7)))
+    shares = [[names(batch) for batch in batcher.take(0.0, share)] for share in (3, 2, 1)]
+    assert shares == [[[0], [1], [2]], [[3], [4]], [[5], [6]]]
+
+
+def test_clients_take_turns_within_a_trip() -> None:
+    given = [brief(name, client="flood") for name in range(9)]
+    late = [brief(name, client="other") for name in range(9, 12)]
+    batcher = filled(*given, *late, batches=6)
+    assert sum(name >= 9 for (name,) in trips(batcher)[0]) == 3

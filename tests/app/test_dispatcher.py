@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import weakref
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -111,9 +112,9 @@ async def test_long_work_alone_has_the_cpus_of_workers_without_any(
     begin = ProcessWorker.begin
     helpers: list[int] = []
 
-    async def noted(worker: ProcessWorker, task: Task) -> None:
-        helpers.append(task.helpers)
-        await begin(worker, task)
+    async def noted(worker: ProcessWorker, trip: Sequence[Task], free: int) -> None:
+        helpers.append(free)
+        await begin(worker, trip, free)
 
     monkeypatch.setattr(workqueue, "LONG_WORK", 1e5)
     monkeypatch.setattr(ProcessWorker, "begin", noted)

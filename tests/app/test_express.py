@@ -10,7 +10,7 @@ from app.batcher import Batcher, BatchLimits
 from app.dispatcher import Dispatcher, DispatchLimits
 from tests.app.dispatching import Recorder, dispatching, expected, job, scenario
 from tests.app.gates import Gate
-from tests.app.test_batcher import Named, entry, names
+from tests.app.test_batcher import Named, entry, names, take
 from tests.app.workers import faulty
 
 LARGE = 1 << 16
@@ -98,10 +98,11 @@ def test_small_entries_are_handed_out_in_their_order_and_leave_the_clock_alone()
     for name, work in enumerate((9.0, 1.0, 9.0, 0.5)):
         batcher.add(entry(name, work=work, client="a"))
     assert batcher.small_depth == 2
-    assert [names(batcher.take(0.0, small=True)) for _ in range(3)] == [[1], [3], []]
+    trips = [batcher.take(0.0, small=True) for _ in range(3)]
+    assert [list(map(names, trip)) for trip in trips] == [[[1]], [[3]], []]
     # A client that comes now begins where the clock is, and so before the flood's third entry.
     batcher.add(entry(4, work=9.0, client="b"))
-    taken = [names(batcher.take(0.0)) for _ in range(3)]
+    taken = [names(take(batcher)) for _ in range(3)]
     assert taken == [[0], [4], [2]]
     assert batcher.depth == batcher.small_depth == 0
 

@@ -18,6 +18,9 @@ def value(telemetry: Telemetry, name: str, **labels: str) -> float | None:
     return telemetry.registry.get_sample_value(name, labels)
 
 
+_ROWS = {"16.0": 0, "32.0": 1, "+Inf": 1}
+
+
 def test_requests_are_counted_by_operation_action_and_status() -> None:
     telemetry = Telemetry()
     for status in (200, 200, 422):
@@ -50,18 +53,17 @@ def test_bytes_are_counted() -> None:
     assert value(telemetry, "convoke_response_bytes_total") == 7
 
 
-def test_the_dispatcher_reports_batches_queue_and_workers() -> None:
+def test_the_dispatcher_reports_batches_and_workers() -> None:
     telemetry = Telemetry()
     telemetry.batch_done("conv", "backward", 3, 24, 0.5)
-    telemetry.queue_changed(5, 500)
     telemetry.worker_restarted("crashed")
     telemetry.dropped("deadline")
     where = {"operation": "conv", "action": "backward"}
     assert value(telemetry, "convoke_batch_requests_sum", **where) == 3
     assert value(telemetry, "convoke_batch_rows_sum", **where) == 24
     assert value(telemetry, "convoke_batch_seconds_sum", **where) == 0.5
-    assert value(telemetry, "convoke_queue_requests") == 5
-    assert value(telemetry, "convoke_queue_bytes") == 500
+    rows = {le: value(telemetry, "convoke_batch_rows_bucket", **where, le=le) for le in _ROWS}
+    assert rows == _ROWS
     assert value(telemetry, "convoke_worker_restarts_total", reason="crashed") == 1
     assert value(telemetry, "convoke_dropped_total", reason="deadline") == 1
 

@@ -16,7 +16,7 @@ from app.workers.arena import ALIGNMENT, Mapping
 from app.workers.berths import BODY_BYTES, Berths
 from app.workers.memory import KEEP_S, KEPT_BODIES_BYTES
 from app.workers.process import ProcessOptions, ProcessWorker
-from app.workers.task import Task
+from app.workers.task import Result, Task
 from tests.app.dispatching import encode, scenario
 
 HEAD = 37
@@ -176,8 +176,10 @@ async def test_a_worker_computes_from_there_with_the_same_bits(places: Berths) -
         expected = engine.run(call, {"x": x, "weight": weight, "dy": dy}, (2,))
         for company in (1, 2):
             rows = [2] * company
-            await worker.begin(Task(call, None, specs, None, [tensors] * company, rows))
-            parts = engine.split((await worker.finish()).outputs, rows)
+            await worker.begin([Task(call, None, specs, None, [tensors] * company, rows)])
+            (result,) = await worker.finish()
+            assert isinstance(result, Result)
+            parts = engine.split(result.outputs, rows)
             for part in parts:
                 assert encode(Answer(part, 1, 2)) == encode(Answer(expected, 1, 2))
         del body, tensors, parts, part

@@ -18,7 +18,7 @@ from app.dispatcher import Answer, Job
 from app.workers import arena, child, process
 from app.workers.cpus import available_cpus
 from app.workers.process import ProcessOptions, ProcessWorker
-from app.workers.task import KILLED, SUSPENDED, Task, WorkerDied
+from app.workers.task import KILLED, SUSPENDED, Result, Task, WorkerDied
 from app.workers.turns import NICE
 from tests.app.dispatching import encode, expected, job, scenario
 
@@ -27,9 +27,15 @@ def task(given: Job) -> Task:
     return Task(given.call, None, given.specs, None, [given.tensors], [given.samples])
 
 
+async def done(worker: ProcessWorker, given: Job) -> Result:
+    await worker.begin([task(given)])
+    (result,) = await worker.finish()
+    assert isinstance(result, Result)
+    return result
+
+
 async def answered(worker: ProcessWorker, given: Job) -> bool:
-    await worker.begin(task(given))
-    result = await worker.finish()
+    result = await done(worker, given)
     outputs = {name: array[: given.samples] for name, array in result.outputs.items()}
     return encode(Answer(outputs, 1, given.samples)) == expected(given)
 
@@ -61,8 +67,10 @@ async def test_a_task_has_the_threads_of_helpers_and_the_same_bits() -> None:
     alone = threads(worker)
     results = []
     for helpers in (0, 1, 0):
-        await worker.begin(Task(call, None, specs, None, [tensors], [1], helpers))
-        results.append((await worker.finish()).outputs["y"].tobytes())
+        await worker.begin([Task(call, None, specs, None, [tensors], [1])], helpers)
+        (result,) = await worker.finish()
+        assert isinstance(result, Result)
+        results.append(result.outputs["y"].tobytes())
         assert threads(worker) == alone + (helpers > 0)
     assert results == [engine.run(call, tensors)["y"].tobytes()] * 3
     await worker.close()
@@ -120,8 +128,7 @@ async def test_results_may_be_kept_while_there_are_arenas_for_the_next_tasks(
     kept = []
     while True:
         given = job(width=1 << 16, seed=len(kept))
-        await worker.begin(task(given))
-        result = await worker.finish()
+        result = await done(worker, given)
         assert result.held == worker._arenas[worker._turn].size
         if not worker.lends(result.held, result.held):
             break
@@ -130,8 +137,7 @@ async def test_results_may_be_kept_while_there_are_arenas_for_the_next_tasks(
     # As in a queue that is never empty: the next task begins before the last one's results are let go.
     for seed in range(4):
         before = result
-        await worker.begin(task(job(seed=seed)))
-        result = await worker.finish()
+        result = await done(worker, job(seed=seed))
         del before
     del result
     worker.rest()
@@ -194,7 +200,7 @@ async def test_a_task_beyond_its_memory_is_refused_and_the_next_one_done() -> No
     worker = ProcessWorker(ProcessOptions(arena_bytes=1 << 16, keep_bytes=1 << 12))
     await worker.start()
     with pytest.raises(MemoryError):
-        await worker.begin(task(job(width=1 << 16)))
+        await worker.begin([task(job(width=1 << 16))])
     assert await answered(worker, job(width=1 << 12))
     assert await answered(worker, job())
     await worker.close()
@@ -282,7 +288,7 @@ async def test_who_waits_on_a_dead_worker_is_told() -> None:
     with pytest.raises(WorkerDied, match="deadline"):
         await waiting
     with pytest.raises(WorkerDied):
-        await worker.begin(task(job()))
+        await worker.begin([task(job())])
     late = asyncio.get_running_loop().create_future()
     worker.guard(late)
     with pytest.raises(WorkerDied):
