@@ -22,7 +22,7 @@ class AtOnce:
         """Have the engine use this thread alone: others would cost such work more than they save."""
         engine.set_threads(1)
 
-    def answer(self, job: Job, accepted: float, waiting: int) -> Done | None:
+    def answer(self, job: Job, accepted: float, waiting: int, under_way: int) -> Done | None:
         """The answer to a job; None where a worker is to give it.
 
         A failure that a worker would have to explain is left to a worker, which is not ended by it.
@@ -30,11 +30,12 @@ class AtOnce:
         Args:
             accepted: when, on `time.monotonic`.
             waiting: small jobs that wait for a worker, and come first.
+            under_way: jobs that are accepted and not answered, of which this is one.
 
         Raises:
             engine.EngineError: the caller's mistake.
         """
-        few = self._few.admits(job.visitor.connection, job.call, job.samples)
+        few = self._few.admits(job.visitor.connection, job.call, job.samples, under_way)
         if not few or waiting or job.write is not None or self._used > SLOW_S:
             return None
         try:

@@ -123,7 +123,7 @@ class _Load:
         self.entries += 1
         self.nbytes += entry.nbytes
         self.work += entry.work
-        self.brief = self.brief and entry.brief and not entry.alone
+        self.brief = self.brief and _travels(entry)
 
 
 class _Place:
@@ -187,7 +187,7 @@ class Batcher(Generic[E]):
         load, part = _Load(), -(-self.depth // share)
         while found := self._first(order, now):
             (start, _), leader = found
-            if trip and not self._travels(leader, load):
+            if trip and not self._fits(leader, load):
                 break
             if not small:
                 self._virtual = max(self._virtual, start)
@@ -221,11 +221,10 @@ class Batcher(Generic[E]):
             group = self._open[key] = _Group(key, entry.parameters)
         return group
 
-    def _travels(self, entry: E, load: _Load) -> bool:
+    def _fits(self, entry: E, load: _Load) -> bool:
         """Whether a trip that has a load takes one more entry."""
         return (
-            entry.brief
-            and not entry.alone
+            _travels(entry)
             and load.nbytes + entry.nbytes <= self._limits.nbytes
             and load.work + entry.work <= self._limits.trip_work
         )
@@ -242,7 +241,7 @@ class Batcher(Generic[E]):
                 break
             if mate is leader or _overdue(mate, now):
                 continue
-            if load.entries and not self._travels(mate, together):
+            if load.entries and not self._fits(mate, together):
                 break
             rows += mate.rows
             together.add(mate)
@@ -289,6 +288,10 @@ class Batcher(Generic[E]):
 
 def _overdue(entry: Entry, now: float) -> bool:
     return entry.deadline is not None and entry.deadline <= now
+
+
+def _travels(entry: Entry) -> bool:
+    return entry.brief and not entry.alone
 
 
 def _fingerprint(array: NDArray[Any]) -> Hashable:

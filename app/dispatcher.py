@@ -19,7 +19,7 @@ from dataclasses import replace
 from app.admission import Admission, check_cost, tensor_bytes, work
 from app.at_once import AtOnce
 from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavailable
-from app.few import BRIEF, Few, quick
+from app.few import BRIEF, Few, within
 from app.jobs import Answer, Done, Job, Observer, Pending, Write
 from app.promises import Visitor
 from app.runner import Runner
@@ -142,7 +142,8 @@ class Dispatcher:
     def _answered(self, pending: Pending) -> Done | None:
         if self._at_once is None:
             return None
-        return self._at_once.answer(pending.job, pending.accepted, self._queue.small_depth)
+        waiting, under_way = self._queue.small_depth, len(self._accepted)
+        return self._at_once.answer(pending.job, pending.accepted, waiting, under_way)
 
     async def _close(self) -> None:
         await asyncio.gather(*(pool.close() for pool in self._pools))
@@ -209,7 +210,7 @@ class Dispatcher:
             work=work(cost),
             client=job.client,
             deadline=job.deadline,
-            brief=quick(job.call, job.samples, BRIEF),
+            brief=within(BRIEF, job.call, job.samples),
             job=job,
             future=loop.create_future(),
             accepted=now,

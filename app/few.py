@@ -1,7 +1,8 @@
 """Who is answered in the event loop: a few callers, for what takes less than the way to a worker.
 
 1. Only what is quick: small enough that no data makes the loop wait for much longer than a
-   millisecond, by measurement (docs/performance.md).
+   millisecond, by measurement (docs/performance.md). Where few requests are under way in all, also
+   what is brief, and takes a few times as long.
 2. Only while few connections have a small request under way, of which theirs is one. A crowd gains
    more from shared calls; those who ask much in few bytes are no crowd.
 3. What was slow all the same, twice in a row, is left to the workers from then on: numbers too small
@@ -31,38 +32,44 @@ SLOW_TIMES = 2
 SLOW_KINDS = 1024
 """Kinds that are remembered as slow; beyond it, all are tried again."""
 
-STEPS = 32
-"""Steps that a quick request has at most, and groups of channels of all its samples: each of them
-takes tens of microseconds, however small it is."""
-
 
 class Most(NamedTuple):
-    """What a quick request has at most: operations, and bytes of inputs and outputs."""
+    """What a request has at most: operations, bytes of inputs and outputs, and steps.
+
+    Steps are those of its plan, and groups of channels of all its samples: each takes tens of
+    microseconds, however small it is.
+    """
 
     flops: int
     nbytes: int
+    steps: int
 
 
-PRODUCTS = Most(2_000_000, 96 << 10)
-"""Of layers with weights, which are matrix products."""
+class Size(NamedTuple):
+    """What layers with weights, which are matrix products, have at most, and what all others.
 
-PASSES = Most(100_000, 32 << 10)
-"""Of all others. An operation may be a power or a comparison, which takes as long as fifty of a product."""
+    An operation of those may be a power or a comparison, which takes as long as fifty of a product.
+    """
 
-BRIEF = 4
-"""A brief request has so many times as much at most: with ordinary numbers it takes less than it takes to
-tell a worker and to hear from it."""
+    products: Most
+    passes: Most
 
 
-@lru_cache(maxsize=1024)
-def quick(call: engine.Call, samples: int, times: int = 1) -> bool:
-    """Whether a request keeps the loop for no longer than about a millisecond, or so many times as long."""
+QUICK = Size(Most(2_000_000, 96 << 10, 32), Most(100_000, 32 << 10, 32))
+"""With ordinary numbers it takes less than a millisecond, and mostly a tenth of one."""
+
+BRIEF = Size(Most(8_000_000, 384 << 10, 128), Most(100_000, 128 << 10, 128))
+"""It seldom takes longer than to tell a worker and to hear from it."""
+
+
+@lru_cache(maxsize=2048)
+def within(size: Size, call: engine.Call, samples: int) -> bool:
+    """Whether a request is of a size, or smaller."""
     cost = call.cost(samples)
-    most = PRODUCTS if call.parameters else PASSES
+    most = size.products if call.parameters else size.passes
     nbytes = cost.input_bytes + cost.output_bytes
     steps = max(cost.steps, call.groups * samples)
-    within = cost.flops <= times * most.flops and nbytes <= times * most.nbytes
-    return within and steps <= times * STEPS
+    return cost.flops <= most.flops and nbytes <= most.nbytes and steps <= most.steps
 
 
 class Few:
@@ -86,9 +93,14 @@ class Few:
         """All requests of a connection are answered, or it is closed."""
         self._there.discard(connection)
 
-    def admits(self, connection: int, call: engine.Call, samples: int) -> bool:
-        """Whether a request is to be answered in the loop; not where nobody tells who is there."""
-        if not quick(call, samples):
+    def admits(self, connection: int, call: engine.Call, samples: int, under_way: int) -> bool:
+        """Whether a request is to be answered in the loop; not where nobody tells who is there.
+
+        Args:
+            under_way: requests that are accepted and not answered. Where they are few, whatever they ask,
+                all that is brief is answered here.
+        """
+        if not within(BRIEF if under_way <= FEW else QUICK, call, samples):
             # It takes long, during which it would keep the quick ones of others from here.
             self.leave(connection)
             return False

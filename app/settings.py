@@ -200,7 +200,10 @@ class Settings:
         600_000, "Longest deadline; a later one is brought forward.", unit="ms", low=1, limit=True
     )
 
-    batching: bool = _row(True, "Whether requests with equal plans and parameters share a call.")
+    batching: bool = _row(
+        True,
+        "Whether requests with equal plans and parameters share a call, and brief ones a way to a worker.",
+    )
     max_batch_requests: int = _row(64, "Most requests in one call.", low=1, limit=True)
     max_batch_rows: int = _row(
         1024, "Most samples in one call of several requests.", low=1, limit=True

@@ -71,7 +71,7 @@ class Findings:
 
 
 def closed(bench: Bench, effort: Effort, found: Findings) -> None:
-    """Fixed concurrency: every body, both actions, the mixed stream."""
+    """Fixed concurrency: every body, both actions, and streams of several."""
     table: list[tuple[str, int, float, tuple[str, ...]]] = [
         ("small-forward", 64, 1.0, (ECHO, SIMPLE, OURS)),
         ("small-forward", 4, 0.7, (ECHO, SIMPLE, OURS)),
@@ -81,6 +81,8 @@ def closed(bench: Bench, effort: Effort, found: Findings) -> None:
         ("middle-backward", 16, 2.0, (ECHO, SIMPLE, SIMPLE_1, OURS)),
         ("large-forward", 16, 4.0, (ECHO, SIMPLE, SIMPLE_1, OURS)),
         ("mixed", 32, 1.5, (ECHO, SIMPLE, OURS)),
+        ("unlike", 64, 1.0, (ECHO, SIMPLE, OURS)),
+        ("unlike", 1, 0.7, (ECHO, SIMPLE, OURS)),
     ]
     if effort is FULL:
         table.append(("large-backward", 16, 8.0, (ECHO, SIMPLE, SIMPLE_1, OURS)))

@@ -28,8 +28,8 @@ LAYERS = {
 }
 """Shapes of x and weight of a convolution with padding 1."""
 
-MIXED = 32
-"""Requests in the mixed stream before it repeats."""
+MIXED, UNLIKE = 32, 64
+"""Requests in these streams before they repeat."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +51,15 @@ class Request:
 
 
 def stream(name: str) -> Sequence[Request]:
-    """The stream of that name: `small-forward`, `large-backward`, …, or `mixed`."""
-    return _mixed() if name == "mixed" else [_convolution(name)]
+    """The stream of that name: `small-forward`, `large-backward`, …, `mixed` or `unlike`."""
+    several = _SEVERAL.get(name)
+    return [_convolution(name)] if several is None else several()
 
 
 def names() -> list[str]:
     """All streams."""
-    return [f"{size}-{action}" for size in LAYERS for action in engine_actions()] + ["mixed"]
+    alike = [f"{size}-{action}" for size in LAYERS for action in engine_actions()]
+    return [*alike, *_SEVERAL]
 
 
 def engine_actions() -> tuple[str, str]:
@@ -125,8 +127,7 @@ def _mixed() -> Sequence[Request]:
 
 def _conv(random: np.random.Generator) -> Request:
     side = int(random.choice([16, 24, 32]))
-    tensors = {"x": _normal(random, (1, 3, side, side)), "weight": _normal(random, (16, 3, 3, 3))}
-    return request("mixed", "conv", "forward", {"padding": 1}, tensors)
+    return request("mixed", "conv", "forward", {"padding": 1}, _own(random, (1, 3, side, side)))
 
 
 def _conv_backward(random: np.random.Generator) -> Request:
@@ -152,6 +153,24 @@ def _transposed(random: np.random.Generator) -> Request:
     tensors = {"x": _normal(random, (1, 8, 14, 14)), "weight": _normal(random, (8, 4, 3, 3))}
     return request("mixed", "conv_transpose", "forward", {"stride": 2}, tensors)
 
+
+@cache
+def _unlike() -> Sequence[Request]:
+    """Small requests of which no two can share a call: all weights differ, and half of the shapes."""
+    random = np.random.default_rng(11)
+    sides = (32 if number % 2 else int(random.integers(12, 33)) for number in range(UNLIKE))
+    config = {"padding": 1}
+    return [
+        request("unlike", "conv", "forward", config, _own(random, (1, 3, side, side)))
+        for side in sides
+    ]
+
+
+def _own(random: np.random.Generator, shape: tuple[int, ...]) -> Tensors:
+    return {"x": _normal(random, shape), "weight": _normal(random, LAYERS["small"][1])}
+
+
+_SEVERAL = {"mixed": _mixed, "unlike": _unlike}
 
 _MAKERS = (_conv, _pool, _conv_backward, _middle, _transposed, _conv, _pool, _conv)
 

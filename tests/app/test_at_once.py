@@ -105,7 +105,7 @@ async def test_many_callers_have_a_worker(gate: Gate) -> None:
 async def test_whoever_has_left_is_not_counted() -> None:
     async with computing(few.FEW + 1) as rig:
         rig.dispatcher.left(Visitor(connection=1))
-        assert rig.dispatcher.few.admits(NOBODY.connection, job().call, 1)
+        assert rig.dispatcher.few.admits(NOBODY.connection, job().call, 1, 1)
 
 
 @scenario
@@ -132,9 +132,9 @@ async def test_what_waits_and_what_is_written_elsewhere_comes_by_a_worker() -> N
 
     here = alone()
     given = job()
-    assert here.answer(given, 0.0, 1) is None
-    assert here.answer(replace(given, write=write), 0.0, 0) is None
-    done = here.answer(given, 0.0, 0)
+    assert here.answer(given, 0.0, 1, 1) is None
+    assert here.answer(replace(given, write=write), 0.0, 0, 1) is None
+    done = here.answer(given, 0.0, 0, 1)
     assert done is not None
     assert done.body == expected(given)
 
@@ -144,7 +144,7 @@ async def test_what_was_slow_comes_by_a_worker(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(few, "SLOW_S", -1.0)
     here = alone()
     given = job()
-    answers = [here.answer(given, 0.0, 0) is not None for _ in range(few.SLOW_TIMES + 1)]
+    answers = [here.answer(given, 0.0, 0, 1) is not None for _ in range(few.SLOW_TIMES + 1)]
     assert answers == [True] * few.SLOW_TIMES + [False]
 
 
@@ -156,7 +156,7 @@ async def test_between_two_turns_of_others_little_is_computed(
     here = alone()
     answers = []
     for turn in range(3):
-        asked = [here.answer(job(seed=turn), 0.0, 0) for _ in range(3)]
+        asked = [here.answer(job(seed=turn), 0.0, 0, 1) for _ in range(3)]
         answers.append([each is not None for each in asked])
         await asyncio.sleep(0)
     assert answers == [[True, False, False]] * 3
@@ -170,7 +170,7 @@ async def test_an_answer_says_that_it_was_computed_alone() -> None:
         told.append((answer.requests, answer.rows))
         return encode(answer)
 
-    assert alone().answer(job(samples=3, encode=noted), 0.0, 0) is not None
+    assert alone().answer(job(samples=3, encode=noted), 0.0, 0, 1) is not None
     assert told == [(1, 3)]
 
 
@@ -178,7 +178,7 @@ async def test_an_answer_says_that_it_was_computed_alone() -> None:
 async def test_what_counts_is_the_time_that_was_computed() -> None:
     here, before = alone(), time.thread_time()
     for _ in range(2):
-        assert here.answer(job(), 0.0, 0) is not None
+        assert here.answer(job(), 0.0, 0, 1) is not None
     assert 0 < here._used <= time.thread_time() - before
 
 

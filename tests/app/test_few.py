@@ -8,7 +8,7 @@ import pytest
 
 import engine
 from app import few
-from app.few import FEW, PASSES, PRODUCTS, SLOW_S, SLOW_TIMES, SMALL_BODY, STEPS, Few, quick
+from app.few import BRIEF, FEW, QUICK, SLOW_S, SLOW_TIMES, SMALL_BODY, Few, Size, within
 
 WEIGHT = (16, 3, 3, 3)
 
@@ -21,28 +21,39 @@ def call(
 
 
 SMALL = call(x=(1, 3, 8, 8), weight=WEIGHT)
-LARGE = call(x=(1, 3, 80, 80), weight=WEIGHT)
+MIDDLE = call(x=(1, 3, 40, 40), weight=WEIGHT)
+LARGE = call(x=(1, 3, 200, 200), weight=WEIGHT)
 
 
-def test_what_is_quick_is_small_in_every_way() -> None:
-    def products(size: int, weight: tuple[int, ...] = WEIGHT) -> bool:
-        return quick(*call(x=(1, weight[1], size, size), weight=weight))
+@pytest.mark.parametrize("size", [QUICK, BRIEF])
+def test_a_size_is_small_in_every_way(size: Size) -> None:
+    def fits(config: Any = None, operation: str = "conv", **shapes: tuple[int, ...]) -> bool:
+        return within(size, *call(operation, config, **shapes))
 
-    def passes(count: int, kernel: int = 1) -> bool:
-        return quick(*call("max_pool", {"kernel": kernel, "stride": 1}, x=(1, 1, count)))
+    def one_tap(count: int) -> bool:
+        return fits({"kernel": 1}, "max_pool", x=(1, 1, count))
 
-    assert products(32)
-    assert not products(64), "too many bytes"
-    assert not products(16, (64, 32, 3, 3)), "too many operations"
-    assert not products(8, (1, 1, 6, 6)), "too many steps"
-    assert passes(PASSES.nbytes // 8)
-    assert not passes(PASSES.nbytes // 8 + 1), "too many bytes"
-    assert not passes(1000, 200), "too many operations"
-    assert PASSES.flops < PRODUCTS.flops
-    assert not quick(*call("max_pool", {"kernel": 1}, x=(STEPS + 1, 1, 1))), "too many steps"
-    for groups in (STEPS // 2, STEPS // 2 + 1):
+    products, passes = size
+    # One channel in and 15 out: 64 bytes and 30 operations for each number.
+    for count, fit in ((products.nbytes // 64 - 2, True), (products.nbytes // 64, False)):
+        assert fits(x=(1, 1, count), weight=(15, 1, 1)) == fit
+    for filters, fit in ((products.flops // 30720, True), (products.flops // 30720 + 1, False)):
+        assert fits(x=(1, 16, 64 + 14), weight=(filters, 16, 15)) == fit
+    assert one_tap(passes.nbytes // 8)
+    assert not one_tap(passes.nbytes // 8 + 1)
+    window = {"kernel": 50, "stride": 1}
+    for outputs, fit in ((passes.flops // 50, True), (passes.flops // 50 + 1, False)):
+        assert fits(window, "avg_pool", x=(1, 1, outputs + 49)) == fit
+    assert passes.flops < products.flops
+    for most, config, operation, shapes in (
+        (products.steps, None, "conv", {"weight": (1, 1, 1)}),
+        (passes.steps, {"kernel": 1}, "max_pool", {}),
+    ):
+        assert fits(config, operation, x=(most, 1, 1), **shapes)
+        assert not fits(config, operation, x=(most + 1, 1, 1), **shapes)
+    for groups in (products.steps // 2, products.steps // 2 + 1):
         shapes = {"x": (2, groups, 4), "weight": (groups, 1, 1)}
-        assert quick(*call(config={"groups": groups}, **shapes)) == (2 * groups <= STEPS)
+        assert fits({"groups": groups}, **shapes) == (2 * groups <= products.steps)
 
 
 def watched() -> Few:
@@ -54,27 +65,38 @@ def watched() -> Few:
 
 def test_only_few_are_let_in() -> None:
     watch = Few()
-    assert not watch.admits(0, *SMALL), "nobody is there"
+    assert not watch.admits(0, *SMALL, 1), "nobody is there"
     for connection in range(1, FEW + 1):
         watch.enter(connection, SMALL_BODY)
         watch.enter(connection, 1)
-        assert watch.admits(connection, *SMALL)
-    assert not watch.admits(FEW + 1, *SMALL), "not one of them"
+        assert watch.admits(connection, *SMALL, 1)
+    assert not watch.admits(FEW + 1, *SMALL, 1), "not one of them"
     watch.enter(FEW + 1, 1)
-    assert not watch.admits(1, *SMALL)
+    assert not watch.admits(1, *SMALL, 1)
     watch.leave(2)
     watch.leave(2)
-    assert watch.admits(1, *SMALL)
+    assert watch.admits(1, *SMALL, 1)
+
+
+def test_while_little_is_under_way_more_is_answered_here() -> None:
+    assert within(BRIEF, *MIDDLE)
+    watch = watched()
+    for under_way in (FEW, FEW + 1):
+        watch.enter(1, 1)
+        assert watch.admits(1, *SMALL, under_way)
+        assert not watch.admits(1, *LARGE, under_way)
+        watch.enter(1, 1)
+        assert watch.admits(1, *MIDDLE, under_way) == (under_way == FEW)
 
 
 def test_who_asks_much_in_few_bytes_keeps_nobody_out() -> None:
     watch = watched()
     for connection in range(2, 2 * FEW):
         watch.enter(connection, 1)
-    assert not watch.admits(1, *SMALL)
+    assert not watch.admits(1, *SMALL, 1)
     for connection in range(2, 2 * FEW):
-        assert not watch.admits(connection, *LARGE)
-    assert watch.admits(1, *SMALL)
+        assert not watch.admits(connection, *LARGE, 1)
+    assert watch.admits(1, *SMALL, 1)
 
 
 def test_who_sends_nothing_or_much_is_no_company() -> None:
@@ -82,17 +104,17 @@ def test_who_sends_nothing_or_much_is_no_company() -> None:
     for connection in range(2, 2 * FEW, 2):
         watch.enter(connection, 0)
         watch.enter(connection + 1, SMALL_BODY + 1)
-    assert watch.admits(1, *SMALL)
+    assert watch.admits(1, *SMALL, 1)
 
 
 def test_what_is_slow_twice_in_a_row_is_left_to_workers() -> None:
     watch = watched()
     other = call(x=(1, 3, 9, 9), weight=WEIGHT)
     for seconds in (2 * SLOW_S, 0.5 * SLOW_S, *SLOW_TIMES * (2 * SLOW_S,)):
-        assert watch.admits(1, *SMALL)
+        assert watch.admits(1, *SMALL, 1)
         watch.took(*SMALL, seconds)
-    assert not watch.admits(1, *SMALL)
-    assert watch.admits(1, *other)
+    assert not watch.admits(1, *SMALL, 1)
+    assert watch.admits(1, *other, 1)
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,4 +124,4 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in kinds:
         for _ in range(SLOW_TIMES):
             watch.took(*kind, 2 * SLOW_S)
-    assert [watch.admits(1, *kind) for kind in kinds] == [True, True, True, False]
+    assert [watch.admits(1, *kind, 1) for kind in kinds] == [True, True, True, False]
