@@ -58,7 +58,7 @@ class Size(NamedTuple):
 QUICK = Size(Most(2_000_000, 96 << 10, 32), Most(100_000, 32 << 10, 32))
 """With ordinary numbers it takes less than a millisecond, and mostly a tenth of one."""
 
-BRIEF = Size(Most(8_000_000, 384 << 10, 128), Most(100_000, 128 << 10, 128))
+BRIEF = Size(Most(8_000_000, 768 << 10, 128), Most(100_000, 384 << 10, 128))
 """It seldom takes longer than to tell a worker and to hear from it."""
 
 
