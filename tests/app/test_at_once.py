@@ -25,8 +25,8 @@ from tests.app.dispatching import Recorder, Rig, dispatching, encode, expected, 
 from tests.app.gates import Gate
 from tests.app.workers import faulty
 
-LARGE = 1 << 16
-"""Width of a job that is not quick."""
+LARGE = 1 << 18
+"""Width of a job that is not brief."""
 
 ALONE = (1, 1)
 

@@ -13,7 +13,7 @@ from tests.app.gates import Gate
 from tests.app.test_batcher import Named, entry, names, take
 from tests.app.workers import faulty
 
-LARGE = 1 << 16
+LARGE = 1 << 18
 """Width of a job that is large where `SMALL` is the limit."""
 
 SMALL = BatchLimits(small=1e5)

@@ -90,7 +90,7 @@ async def test_without_batching_there_are_no_trips(gate: Gate, trips: list[int])
 
 @scenario
 async def test_large_work_is_told_by_itself(gate: Gate, trips: list[int]) -> None:
-    jobs = [kind(1), kind(2), kind(3, width=1 << 16), kind(4), kind(5)]
+    jobs = [kind(1), kind(2), kind(3, width=1 << 18), kind(4), kind(5)]
     async with dispatching() as rig:
         held = await rig.hold(gate)
         tasks = [rig.submit(given) for given in jobs]

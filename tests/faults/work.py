@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from app.few import BRIEF, QUICK
+from app.few import QUICK
 from benchmarks.stress.traffic import Recorded, recorded
 
 
 def for_a_worker() -> Recorded:
     """One that is too large to be computed in the event loop, whoever asks."""
-    return next(given for given in recorded() if len(given.body) > BRIEF.products.nbytes)
+    return next(given for given in recorded() if len(given.body) > QUICK.products.nbytes)
 
 
 def for_the_loop() -> list[Recorded]:
