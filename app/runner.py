@@ -5,7 +5,8 @@
    taken for the cause.
 2. Where a shared call fails, its jobs are run again singly, so that only the guilty one fails.
 3. A trip that nobody waits for any more is asked to stop; its worker is killed if it does not.
-4. Answers are encoded while the worker is on the next trip.
+4. What a worker gives back of a trip that takes long has another, in its old place.
+5. Answers are encoded while the worker is on the next trip.
 """
 
 from __future__ import annotations

@@ -11,7 +11,16 @@ import numpy as np
 
 import engine
 from app.workers.cpus import available_cpus
-from app.workers.task import EXHAUSTED, ComputeFailed, Outcome, Result, Task, Tensors, WorkerDied
+from app.workers.task import (
+    EXHAUSTED,
+    LONG_TRIP_S,
+    ComputeFailed,
+    Outcome,
+    Result,
+    Task,
+    Tensors,
+    WorkerDied,
+)
 
 
 class InlineWorker:
@@ -70,7 +79,12 @@ class InlineWorker:
         self._thread.shutdown(wait=False)
 
     def _computed(self, trip: Sequence[Task]) -> list[Outcome]:
-        return [self._outcome(task) for task in trip]
+        home = time.perf_counter() + LONG_TRIP_S
+        outcomes: list[Outcome] = []
+        for task in trip:
+            late = outcomes and time.perf_counter() > home
+            outcomes.append(engine.Stopped() if late else self._outcome(task))
+        return outcomes
 
     def _outcome(self, task: Task) -> Outcome:
         try:

@@ -21,6 +21,7 @@ from app.workers.arena import Mapping, Region
 from app.workers.attendant import attend
 from app.workers.channel import Message
 from app.workers.cpus import available_cpus
+from app.workers.task import LONG_TRIP_S
 
 Run = Callable[..., dict[str, NDArray[Any]]]
 
@@ -36,7 +37,17 @@ def main(arguments: list[str], run: Run = engine.run) -> None:
     def answer(message: Message) -> Message:
         engine.set_threads(min(threads * (1 + message["helpers"]), cpus))
         arena, size = arenas[message["arena"]], message["size"]
-        return {"reports": [_report(task, arena, size, berths, run) for task in message["tasks"]]}
+        home = time.perf_counter() + LONG_TRIP_S
+        reports: list[Message] = []
+        for task in message["tasks"]:
+            late = reports and time.perf_counter() > home
+            done = (
+                protocol.report(engine.Stopped())
+                if late
+                else _report(task, arena, size, berths, run)
+            )
+            reports.append(done)
+        return {"reports": reports}
 
     attend(control_fd, answer)
 

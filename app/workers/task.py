@@ -73,6 +73,10 @@ class Result:
     held: int
 
 
+LONG_TRIP_S = 10e-3
+"""After so long a worker gives back what it has not begun of a trip, as stopped: those whose answers are
+there do not wait for what takes longer than was thought."""
+
 Outcome = Result | Exception
 """What became of a task. An exception is ComputeFailed, engine.Stopped, an engine.EngineError, or a
 MemoryError of this process."""

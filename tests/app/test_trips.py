@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from app.batcher import BatchLimits
 from app.dispatcher import Job
 from app.workers import pool
 from app.workers.process import ProcessWorker
-from app.workers.task import ComputeFailed, Outcome, Task
+from app.workers.task import LONG_TRIP_S, ComputeFailed, Outcome, Task
 from tests.app.dispatching import dispatching, expected, job, scenario
 from tests.app.gates import Gate
 from tests.app.workers import faulty
@@ -57,7 +58,7 @@ async def test_each_has_its_own_answer_batch_and_time(gate: Gate, trips: list[in
         answers = await asyncio.gather(*tasks)
         await held
     assert [answer.body for answer in answers] == list(map(expected, jobs))
-    assert trips == [1, 7]
+    assert trips[:2] == [1, 7], "unless this machine is slow there are no more"
     shared = (2, 4)
     companies = [ALONE, ALONE, shared, ALONE, ALONE, ALONE, shared, (1, 0)]
     assert [(answer.requests, answer.rows) for answer in answers] == companies
@@ -99,7 +100,8 @@ async def test_large_work_is_told_by_itself(gate: Gate, trips: list[int]) -> Non
         answers = await asyncio.gather(*tasks)
         await held
     assert [answer.body for answer in answers] == list(map(expected, jobs))
-    assert trips == [1, 2, 1, 2]
+    assert trips[:2] == [1, 2]
+    assert 3 not in trips
 
 
 @scenario
@@ -120,7 +122,7 @@ async def test_only_the_guilty_task_is_refused(gate: Gate, trips: list[int]) -> 
         answers = await asyncio.gather(first, second, third)
         await held
     assert [answer.body for answer in answers] == list(map(expected, good))
-    assert trips == [1, 5]
+    assert trips[:2] == [1, 5]
     assert rig.observer.restarts == []
 
 
@@ -185,6 +187,48 @@ async def test_a_trip_goes_on_while_anybody_waits_and_stops_when_nobody_does(gat
         assert (await rig.dispatcher.submit(given)).body == expected(given)
     assert rig.observer.drops == {"cancelled": 2}
     assert rig.observer.restarts == [], "it stopped by itself"
+
+
+@scenario
+async def test_what_is_done_does_not_wait_for_what_takes_longer_than_was_thought(
+    gate: Gate, trips: list[int]
+) -> None:
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        jobs = [kind(1), kind(2, faulty.AT_GATE), kind(3, faulty.AT_GATE), kind(4)]
+        tasks = [rig.submit(given) for given in jobs]
+        await asyncio.sleep(0)
+        gate.open()
+        await held
+        await gate.reached()
+        await asyncio.sleep(2 * LONG_TRIP_S)
+        gate.open()
+        assert [(await task).body for task in tasks[:2]] == list(map(expected, jobs[:2]))
+        await gate.reached()
+        assert not tasks[2].done(), "it has a trip of its own"
+        gate.open()
+        assert [(await task).body for task in tasks[2:]] == list(map(expected, jobs[2:]))
+    assert trips[:3] == [1, 4, 2]
+    assert rig.observer.restarts == []
+
+
+@scenario
+async def test_the_thread_of_the_server_gives_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = engine.run
+    begun: list[object] = []
+
+    def slow(call: engine.Call, *given: Any, **named: Any) -> Any:
+        begun.append(call)
+        time.sleep(2 * LONG_TRIP_S)
+        return run(call, *given, **named)
+
+    jobs = [kind(number) for number in range(4)]
+    wanted = list(map(expected, jobs))
+    async with dispatching(0) as rig:
+        monkeypatch.setattr(engine, "run", slow)
+        answers = await asyncio.gather(*map(rig.dispatcher.submit, jobs))
+    assert [answer.body for answer in answers] == wanted
+    assert len(begun) == len(jobs), "each once"
 
 
 @scenario
