@@ -101,7 +101,7 @@ async def test_large_work_is_told_by_itself(gate: Gate, trips: list[int]) -> Non
         await held
     assert [answer.body for answer in answers] == list(map(expected, jobs))
     assert trips[:2] == [1, 2]
-    assert 3 not in trips
+    assert max(trips) == 2
 
 
 @scenario
