@@ -6,9 +6,9 @@ Rules:
    shapes of what they bring, and parameters that are equal byte for byte. A fingerprint finds
    candidates; only the comparison of all bytes decides.
 2. The next leader is the entry of least start tag (start-time fair queuing, Goyal, Vin and Cheng
-   1996): a client's entries are spaced by their work, and an idle client starts at the tag last
-   served. One client alone is served in the order of arrival; a client with little work does not
-   wait behind another's flood.
+   1996): a client's entries are spaced by their work, and an idle client starts at the tag of the
+   first leader last served. One client alone is served in the order of arrival; a client with
+   little work does not wait behind another's flood.
 3. The leader's batch is filled from its group in the order of arrival, up to the first entry that
    would exceed a budget. A leader alone may exceed them: what one request may cost is decided
    before it gets here.
@@ -189,7 +189,9 @@ class Batcher(Generic[E]):
             (start, _), leader = found
             if trip and not self._fits(leader, load):
                 break
-            if not small:
+            if not small and not trip:
+                # Not for those behind the leader: a worker may give them back, see `LONG_TRIP_S`, and who
+                # comes meanwhile would have to wait for all of them.
                 self._virtual = max(self._virtual, start)
             batch = self._fill(leader, now, share, load)
             trip.append(batch)

@@ -61,7 +61,7 @@ class Dispatcher:
         self._accepted: set[Pending] = set()
         self._closing = False
         self._all_answered = asyncio.Event()
-        runner = Runner(self._queue, observer, limits.max_compute_s)
+        runner = Runner(self._queue, observer, self.few, limits.max_compute_s)
         self.berths = Berths(limits.body_bytes) if limits.workers and limits.body_bytes else None
         make = make_worker or worker_maker(limits, self.berths)
         died = observer.worker_restarted
@@ -210,7 +210,7 @@ class Dispatcher:
             work=work(cost),
             client=job.client,
             deadline=job.deadline,
-            brief=within(BRIEF, job.call, job.samples),
+            brief=within(BRIEF, job.call, job.samples) and not self.few.slow(job.call, job.samples),
             job=job,
             future=loop.create_future(),
             accepted=now,

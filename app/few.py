@@ -5,8 +5,8 @@
    what is brief, and takes a few times as long.
 2. Only while few connections have a small request under way, of which theirs is one. A crowd gains
    more from shared calls; those who ask much in few bytes are no crowd.
-3. What was slow all the same, twice in a row, is left to the workers from then on: numbers too small
-   for their type take a processor up to fifty times as long as others.
+3. What was slow all the same, twice in a row, is left to the workers from then on, and has their way
+   to itself: numbers too small for their type take a processor up to fifty times as long as others.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ SMALL_BODY = 128 << 10
 
 SLOW_S = 1e-3
 """A computation that keeps the processor for longer is slow."""
+
+WORKER_SLOW_S = 5e-3
+"""A worker, which yields to others, tells that a computation was slow where it took longer than this."""
 
 SLOW_TIMES = 2
 """So often in a row, as the first of a kind also works out how it is computed."""
@@ -106,7 +109,16 @@ class Few:
             return False
         if connection not in self._there or len(self._there) > FEW:
             return False
-        return self._slow.get((call, samples), 0) < SLOW_TIMES
+        return not self.slow(call, samples)
+
+    def slow(self, call: engine.Call, samples: int) -> bool:
+        """Whether a request of this kind was slow of late."""
+        return self._slow.get((call, samples), 0) >= SLOW_TIMES
+
+    def told(self, call: engine.Call, samples: int, seconds: float) -> None:
+        """A worker has computed a request by itself; others may have had the processor meanwhile."""
+        if not SLOW_S < seconds < WORKER_SLOW_S:
+            self.took(call, samples, seconds)
 
     def took(self, call: engine.Call, samples: int, seconds: float) -> None:
         """A request that was admitted has been computed, in so much of the processor's time."""

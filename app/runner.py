@@ -22,6 +22,7 @@ from itertools import chain
 
 import engine
 from app.errors import WorkerCrashed
+from app.few import Few
 from app.jobs import Answer, Done, Observer, Pending
 from app.wire import Piece
 from app.workers.offload import copying
@@ -117,12 +118,16 @@ class Runner:
     """Gives workers their work; see the rules above.
 
     Args:
+        few: is told how long requests took.
         max_compute_s: a call that takes longer counts as stuck.
     """
 
-    def __init__(self, queue: WorkQueue, observer: Observer, max_compute_s: float) -> None:
+    def __init__(
+        self, queue: WorkQueue, observer: Observer, few: Few, max_compute_s: float
+    ) -> None:
         self._queue = queue
         self._observer = observer
+        self._few = few
         self._max_compute_s = max_compute_s
 
     async def serve(self, worker: Worker, achieved: Callable[[], None]) -> None:
@@ -194,6 +199,8 @@ class Runner:
                 call, rows = batch[0].job.call, sum(member.rows for member in batch)
                 given = call.operation, call.action, len(batch), rows
                 self._observer.batch_done(*given, outcome.compute_s)
+                if len(batch) == 1:
+                    self._few.told(call, rows, outcome.compute_s)
             elif isinstance(outcome, engine.Stopped):
                 self._again(batch, alone=False)
             else:

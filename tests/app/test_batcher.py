@@ -317,6 +317,16 @@ def test_free_workers_share_what_is_brief() -> None:
     assert shares == [[[0], [1], [2]], [[3], [4]], [[5], [6]]]
 
 
+def test_who_comes_is_before_what_a_worker_gives_back() -> None:
+    flood = [brief(name, client="flood", work=9.0) for name in range(4)]
+    batcher = filled(*flood)
+    assert trips(batcher) == [[[0], [1], [2], [3]]]
+    for one in flood[1:]:
+        batcher.add(one)
+    batcher.add(brief(4, client="other"))
+    assert trips(batcher) == [[[4], [1], [2], [3]]]
+
+
 def test_clients_take_turns_within_a_trip() -> None:
     given = [brief(name, client="flood") for name in range(9)]
     late = [brief(name, client="other") for name in range(9, 12)]

@@ -8,7 +8,18 @@ import pytest
 
 import engine
 from app import few
-from app.few import BRIEF, FEW, QUICK, SLOW_S, SLOW_TIMES, SMALL_BODY, Few, Size, within
+from app.few import (
+    BRIEF,
+    FEW,
+    QUICK,
+    SLOW_S,
+    SLOW_TIMES,
+    SMALL_BODY,
+    WORKER_SLOW_S,
+    Few,
+    Size,
+    within,
+)
 
 WEIGHT = (16, 3, 3, 3)
 
@@ -115,6 +126,20 @@ def test_what_is_slow_twice_in_a_row_is_left_to_workers() -> None:
         watch.took(*SMALL, seconds)
     assert not watch.admits(1, *SMALL, 1)
     assert watch.admits(1, *other, 1)
+
+
+def test_workers_tell_what_is_slow_and_what_is_not() -> None:
+    watch = watched()
+    for seconds, slow in (
+        (2 * WORKER_SLOW_S, False),
+        (2 * WORKER_SLOW_S, True),
+        (0.5 * (SLOW_S + WORKER_SLOW_S), True),
+        (SLOW_S, False),
+        *((0.5 * WORKER_SLOW_S, False),) * (SLOW_TIMES + 1),
+    ):
+        watch.told(*SMALL, seconds)
+        assert watch.slow(*SMALL) == slow
+        assert watch.admits(1, *SMALL, 1) != slow
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

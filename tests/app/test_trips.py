@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import engine
-from app import runner
+from app import few, runner
 from app.batcher import BatchLimits
 from app.dispatcher import Job
 from app.workers import pool
@@ -210,6 +210,26 @@ async def test_what_is_done_does_not_wait_for_what_takes_longer_than_was_thought
         assert [(await task).body for task in tasks[2:]] == list(map(expected, jobs[2:]))
     assert trips[:3] == [1, 4, 2]
     assert rig.observer.restarts == []
+
+
+@scenario
+async def test_what_was_slow_twice_travels_alone(
+    gate: Gate, trips: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(few, "SLOW_S", -1.0)
+    monkeypatch.setattr(few, "WORKER_SLOW_S", -1.0)
+    async with dispatching() as rig:
+        for _ in range(few.SLOW_TIMES):
+            await rig.dispatcher.submit(kind(1))
+        held = await rig.hold(gate)
+        jobs = [kind(1), kind(2, samples=2), kind(3, samples=2)]
+        tasks = [rig.submit(given) for given in jobs]
+        await asyncio.sleep(0)
+        gate.open()
+        answers = await asyncio.gather(*tasks)
+        await held
+    assert [answer.body for answer in answers] == list(map(expected, jobs))
+    assert trips[few.SLOW_TIMES :][:3] == [1, 1, 2]
 
 
 @scenario
