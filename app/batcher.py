@@ -54,12 +54,13 @@ class BatchLimits:
     """Budgets of one call that several requests share.
 
     Attributes:
-        requests: most requests; 1 switches batching off.
+        requests: most requests, in a trip too; 1 switches batching off.
         rows: most samples.
         nbytes: most bytes of inputs and outputs.
         work: most of it, in floating-point operations; beyond that mates wait and gain nothing.
         small: an entry of no more work than this is small.
-        batches: most batches of a trip; without shared calls there is one.
+        trip_requests: most requests of several batches in a trip; their answers come at once, and
+            others wait for the event loop meanwhile.
         trip_work: most work of several batches in a trip. For their bytes together, `nbytes` holds.
     """
 
@@ -68,7 +69,7 @@ class BatchLimits:
     nbytes: int = 64 << 20
     work: float = 2e9
     small: float = 0.0
-    batches: int = 16
+    trip_requests: int = 16
     trip_work: float = 2e7
 
 
@@ -182,7 +183,6 @@ class Batcher(Generic[E]):
             small: whether only small entries are asked for.
         """
         order = self._small_order if small else self._order
-        most = self._limits.batches if self._limits.requests > 1 else 1
         trip: list[list[E]] = []
         load, part = _Load(), -(-self.depth // share)
         while found := self._first(order, now):
@@ -198,7 +198,7 @@ class Batcher(Generic[E]):
             for entry in batch:
                 self._remove(entry)
                 load.add(entry)
-            if load.entries >= part or len(trip) == most or not load.brief:
+            if load.entries >= part or not load.brief:
                 break
         self._trim()
         return trip
@@ -227,6 +227,7 @@ class Batcher(Generic[E]):
         """Whether a trip that has a load takes one more entry."""
         return (
             _travels(entry)
+            and load.entries < min(self._limits.requests, self._limits.trip_requests)
             and load.nbytes + entry.nbytes <= self._limits.nbytes
             and load.work + entry.work <= self._limits.trip_work
         )

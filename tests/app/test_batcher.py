@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from app import batcher as module
 from app.batcher import Batcher, BatchLimits, Entry
 
-LIMITS = BatchLimits(requests=4, rows=10, nbytes=100, work=50, batches=3, trip_work=70)
+LIMITS = BatchLimits(requests=4, rows=10, nbytes=100, work=50, trip_requests=3, trip_work=70)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class Machine(RuleBasedStateMachine):
             self.check(each)
         if len(trip) > 1:
             assert all(one.brief and not one.alone for one in batch)
-            assert len(trip) <= LIMITS.batches
+            assert len(batch) <= LIMITS.trip_requests
             assert sum(one.nbytes for one in batch) <= LIMITS.nbytes
             assert sum(one.work for one in batch[len(trip[0]) :]) <= LIMITS.trip_work
         self.taken = batch
@@ -293,7 +293,8 @@ def test_who_was_in_a_trip_that_failed_has_the_next_alone() -> None:
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        ({"batches": 3}, [[[0], [1], [2]], [[3], [4]]]),
+        ({"trip_requests": 3}, [[[0], [1], [2]], [[3], [4]]]),
+        ({"requests": 2}, [[[0], [1]], [[2], [3]], [[4]]]),
         ({"nbytes": 4}, [[[0], [1], [2], [3]], [[4]]]),
         ({"trip_work": 2.0}, [[[0], [1]], [[2], [3]], [[4]]]),
         ({"requests": 1}, [[[0]], [[1]], [[2]], [[3]], [[4]]]),
@@ -309,6 +310,14 @@ def test_mates_beyond_the_budgets_of_a_trip_have_the_next() -> None:
     # A first batch is as large as if it were the only one.
     equal = [brief(name, "conv") for name in range(4)]
     assert trips(filled(*equal, brief(4), trip_work=3.0)) == [[[0, 1, 2, 3]], [[4]]]
+
+
+def test_batches_of_many_travel_alone() -> None:
+    pairs = [brief(name, call=name % 2) for name in range(10)]
+    evens, odds = list(range(0, 10, 2)), list(range(1, 10, 2))
+    assert trips(filled(*pairs, trip_requests=5)) == [[evens], [odds]]
+    # Nor does a trip take more of a batch than it has room for.
+    assert trips(filled(*pairs, trip_requests=7)) == [[evens, odds[:2]], [odds[2:]]]
 
 
 def test_free_workers_share_what_is_brief() -> None:
@@ -330,5 +339,5 @@ def test_who_comes_is_before_what_a_worker_gives_back() -> None:
 def test_clients_take_turns_within_a_trip() -> None:
     given = [brief(name, client="flood") for name in range(9)]
     late = [brief(name, client="other") for name in range(9, 12)]
-    batcher = filled(*given, *late, batches=6)
+    batcher = filled(*given, *late, trip_requests=6)
     assert sum(name >= 9 for (name,) in trips(batcher)[0]) == 3
