@@ -150,7 +150,10 @@ class Integer:
 
 @dataclass(frozen=True)
 class Number:
-    """One finite number, above zero where `positive`."""
+    """One finite number, above zero where `positive`.
+
+    -0.0 is read as 0.0: calls with the one and the other are equal, so they must give equal bits.
+    """
 
     positive: bool = False
 
@@ -158,7 +161,7 @@ class Number:
         number = math.nan
         if isinstance(value, int | float) and not isinstance(value, bool):
             try:
-                number = float(value)
+                number = float(value) + 0.0
             except OverflowError:
                 number = math.inf
         if not math.isfinite(number) or (self.positive and number <= 0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -55,6 +56,17 @@ LOC = ("config", "field")
 )
 def test_reads(kind: Any, value: object, expected: object) -> None:
     assert kind.read(value, LOC, 2) == expected
+
+
+def test_a_number_has_one_zero() -> None:
+    """Calls are found again by equal configs, and a product with -0.0 has other bits."""
+    assert math.copysign(1.0, Number().read(-0.0, LOC, 2)) == 1.0
+    x = np.array([[[1.0, -1.0]]])
+    answers = {
+        engine.forward("activation", {"name": "leaky_relu", "alpha": alpha}, x=x)["y"].tobytes()
+        for alpha in (-0.0, 0.0)
+    }
+    assert answers == {np.array([1.0, -0.0]).tobytes()}
 
 
 @pytest.mark.parametrize(
