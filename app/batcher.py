@@ -26,27 +26,15 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-Parameters = Sequence[NDArray[Any]]
-
-FINGERPRINT_BYTES = 256
-"""How much of each end of a parameter goes into the fingerprint."""
+from app.sameness import Parameters, fingerprint, same
 
 MOST_CLIENTS = 4096
 """Beyond this many, all clients start anew as idle ones."""
-
-SMALL_BYTES = 64 << 10
-"""Up to so many, two copies are compared sooner than NumPy compares two arrays."""
-
-COMPARE_BYTES = 1 << 20
-"""Parameters are compared piece by piece, so that a difference ends it early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +203,11 @@ class Batcher(Generic[E]):
         """The group that an entry belongs to, made where there is none."""
         if entry.alone or self._limits.requests == 1:
             return _Group(None, entry.parameters)
-        key = (entry.call, *map(_fingerprint, entry.parameters))
+        key = (entry.call, *map(fingerprint, entry.parameters))
         group = self._open.get(key)
         # Parameters that differ behind one fingerprint open a new group in place of the old one:
         # each arrival is compared once, however many were made to collide.
-        if group is None or not _same(group.parameters, entry.parameters):
+        if group is None or not same(group.parameters, entry.parameters):
             group = self._open[key] = _Group(key, entry.parameters)
         return group
 
@@ -295,29 +283,3 @@ def _overdue(entry: Entry, now: float) -> bool:
 
 def _travels(entry: Entry) -> bool:
     return entry.brief and not entry.alone
-
-
-def _fingerprint(array: NDArray[Any]) -> Hashable:
-    """Something equal for equal arrays, cheap for large ones."""
-    data = array.reshape(-1).view(np.uint8)
-    ends = data[:FINGERPRINT_BYTES].tobytes() + data[-FINGERPRINT_BYTES:].tobytes()
-    return array.dtype, array.shape, ends
-
-
-def _same(ours: Parameters, theirs: Parameters) -> bool:
-    """Whether parameters of equal fingerprints are equal byte for byte."""
-    return all(_same_bytes(a, b) for a, b in zip(ours, theirs, strict=True))
-
-
-def _same_bytes(a: NDArray[Any], b: NDArray[Any]) -> bool:
-    if a is b or a.nbytes <= 2 * FINGERPRINT_BYTES:
-        return True  # the fingerprint has every byte
-    if a.nbytes <= SMALL_BYTES:
-        return a.tobytes() == b.tobytes()
-    # As integers, so that a NaN equals itself and -0.0 is not 0.0.
-    kind = np.dtype(f"u{a.itemsize}")
-    left, right = a.reshape(-1).view(kind), b.reshape(-1).view(kind)
-    step = COMPARE_BYTES // a.itemsize
-    return all(
-        np.array_equal(left[i : i + step], right[i : i + step]) for i in range(0, len(left), step)
-    )
