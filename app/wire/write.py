@@ -10,6 +10,7 @@ import binascii
 import json
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgpack
@@ -87,11 +88,11 @@ def encode_map(plain: Mapping[str, object], exchange: Exchange) -> bytes:
 def _msgpack_body(
     outputs: Mapping[str, Array], info: Mapping[str, object], tensor: _Tensor
 ) -> Iterator[Piece]:
-    yield msgpack.Packer().pack_map_header(len(outputs) + 1)
+    yield _map_header(len(outputs) + 1)
     for name, array in outputs.items():
-        yield _pack(name)
+        yield _name(name)
         yield from tensor(_row_major(array))
-    yield _pack("info")
+    yield _name("info")
     yield _pack(info)
 
 
@@ -106,28 +107,41 @@ def _json_body(
     yield b'"info":' + _text(info) + b"}"
 
 
+# What stands before data is the same for all tensors of a kind: a packer takes as long to make as to use.
+
+
+@lru_cache(maxsize=16)
+def _map_header(length: int) -> bytes:
+    head: bytes = msgpack.Packer().pack_map_header(length)
+    return head
+
+
+@lru_cache(maxsize=64)
+def _name(name: str) -> bytes:
+    return _pack(name)
+
+
 def _plain(array: Array) -> Iterator[Piece]:
-    fields = {"dtype": full_name(array.dtype), "shape": array.shape, "data": b""}
-    return _packed(fields, array)
+    yield _plain_head(array.dtype, array.shape, array.nbytes)
+    yield _bytes_of(array)
 
 
 def _msgpack_numpy(array: Array) -> Iterator[Piece]:
     """Write the same bytes as the package of that name, keys and their order included."""
-    fields = {
-        b"nd": True,
-        b"type": array.dtype.str,
-        b"kind": b"",
-        b"shape": array.shape,
-        b"data": b"",
-    }
-    return _packed(fields, array)
-
-
-def _packed(fields: Mapping[Any, object], array: Array) -> Iterator[Piece]:
-    """Pack the fields, of which the last is empty, and put the array's bytes in its place."""
-    yield _pack(fields).removesuffix(_EMPTY_BIN)
-    yield _bin_header(array.nbytes)
+    yield _msgpack_numpy_head(array.dtype, array.shape, array.nbytes)
     yield _bytes_of(array)
+
+
+@lru_cache(maxsize=1024)
+def _plain_head(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> bytes:
+    fields = {"dtype": full_name(dtype), "shape": shape, "data": b""}
+    return _pack(fields).removesuffix(_EMPTY_BIN) + _bin_header(nbytes)
+
+
+@lru_cache(maxsize=1024)
+def _msgpack_numpy_head(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> bytes:
+    fields = {b"nd": True, b"type": dtype.str, b"kind": b"", b"shape": shape, b"data": b""}
+    return _pack(fields).removesuffix(_EMPTY_BIN) + _bin_header(nbytes)
 
 
 def _list(array: Array) -> Iterator[Piece]:
