@@ -16,8 +16,8 @@ from app.batcher import Batcher, BatchLimits
 from app.jobs import Pending
 from app.workers.task import Worker
 
-LONG_WORK = 1e9
-"""Work that takes a worker about ten milliseconds, far longer than threads take to start."""
+LONG_WORK = 1e8
+"""Work that takes a worker about a millisecond, for which a second thread is worth its waking."""
 
 
 class WorkQueue:
