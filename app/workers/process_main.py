@@ -39,14 +39,16 @@ def main(arguments: list[str], run: Run = engine.run) -> None:
         arena, size = arenas[message["arena"]], message["size"]
         home = time.perf_counter() + LONG_TRIP_S
         reports: list[Message] = []
+        going = True
         for task in message["tasks"]:
-            late = reports and time.perf_counter() > home
             done = (
-                protocol.report(engine.Stopped())
-                if late
-                else _report(task, arena, size, berths, run)
+                _report(task, arena, size, berths, run)
+                if going
+                else protocol.report(engine.Stopped())
             )
             reports.append(done)
+            # Whoever is left is told of again; a message has room for one traceback.
+            going = going and time.perf_counter() < home and not protocol.failed(done)
         return {"reports": reports}
 
     attend(control_fd, answer)

@@ -19,8 +19,8 @@ from app.workers.berths import Lying
 from app.workers.channel import Message
 from app.workers.task import EXHAUSTED, ComputeFailed, WorkerDied
 
-TRACEBACK_CHARACTERS = 8000
-"""How much of a traceback is told, from its end."""
+TRACEBACK_CHARACTERS = 4000
+"""How much of a traceback is told, from its end: written as JSON, a character may take twelve bytes."""
 
 
 def ready() -> Message:
@@ -49,6 +49,11 @@ def report(error: Exception) -> Message:
         return {"exhausted": True}
     text = "".join(traceback.format_exception(error))
     return {"failed": text[-TRACEBACK_CHARACTERS:]}
+
+
+def failed(told: Message) -> bool:
+    """Whether a report holds a traceback."""
+    return "failed" in told
 
 
 def _exhausted(error: Exception) -> bool:
@@ -90,5 +95,5 @@ def check(reply: Message) -> None:
     """
     if "exhausted" in reply:
         raise WorkerDied(EXHAUSTED)
-    if "failed" in reply:
+    if failed(reply):
         raise ComputeFailed(reply["failed"])

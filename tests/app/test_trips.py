@@ -127,6 +127,25 @@ async def test_only_the_guilty_task_is_refused(gate: Gate, trips: list[int]) -> 
 
 
 @scenario
+async def test_failures_of_many_words_fit_their_messages(gate: Gate, trips: list[int]) -> None:
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        good = [kind(number) for number in (1, 2)]
+        tasks = [rig.submit(given) for given in good]
+        failing = [rig.submit(kind(number, faulty.FAIL)) for number in range(3, 9)]
+        await asyncio.sleep(0)
+        gate.open()
+        for each in failing:
+            with pytest.raises(ComputeFailed, match="as asked"):
+                await each
+        answers = await asyncio.gather(*tasks)
+        await held
+    assert [answer.body for answer in answers] == list(map(expected, good))
+    assert trips[:2] == [1, 8]
+    assert rig.observer.restarts == []
+
+
+@scenario
 @pytest.mark.parametrize("harm", [faulty.DIE, faulty.STARVE])
 async def test_a_death_is_blamed_on_who_dies_alone(
     harm: int, gate: Gate, trips: list[int], monkeypatch: pytest.MonkeyPatch

@@ -25,7 +25,7 @@ def run(call: engine.Call, tensors: Any, rows: Any, allocate: Any, stop: Any) ->
     if DIE in asked:
         os.kill(os.getpid(), signal.SIGSEGV)
     if FAIL in asked:
-        raise RuntimeError("as asked")
+        raise RuntimeError("🌊" * 10_000 + " as asked")
     if STARVE in asked:
         raise MemoryError
     if REFUSE in asked:
