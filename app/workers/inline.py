@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -92,9 +93,8 @@ class InlineWorker:
         except (engine.EngineError, engine.Stopped, MemoryError) as error:
             return error
         except Exception as error:  # noqa: BLE001 - it is the outcome
-            failed = ComputeFailed("the engine failed")
-            failed.__cause__ = error
-            return failed
+            # As text: the traceback itself would hold the tensors, in a circle with what is returned.
+            return ComputeFailed("".join(traceback.format_exception(error)))
 
     def _compute(self, task: Task) -> Result:
         inputs = task.tensors[0] if len(task.rows) == 1 else _join(task)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
+from typing import Any
 
+import numpy as np
 import pytest
 
+import engine
 from app.workers.inline import InlineWorker
-from app.workers.task import EXHAUSTED, WorkerDied
+from app.workers.task import EXHAUSTED, ComputeFailed, Task, WorkerDied
 from tests.starving import granting
 
 
@@ -32,3 +37,33 @@ def test_a_worker_that_is_up_has_its_thread() -> None:
         await worker.close()
 
     asyncio.run(run())
+
+
+def test_a_failure_holds_no_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("as asked")
+
+    async def run() -> None:
+        specs = {"x": engine.TensorSpec((1, 1, 4), "float32")}
+        call, rows = engine.prepare("max_pool", "forward", {"kernel": 2}, specs)
+        x = np.ones((1, 1, 4), np.float32)
+        alive = weakref.ref(x)
+        worker = InlineWorker()
+        await worker.start()
+        await worker.begin([Task(call, {"kernel": 2}, specs, None, [{"x": x}], [rows])])
+        outcomes = await worker.finish()
+        assert isinstance(outcomes[0], ComputeFailed)
+        assert "as asked" in str(outcomes[0])
+        worker.rest()
+        del x
+        async with asyncio.timeout(10):  # the thread lets go of its task after it has told
+            while alive() is not None:
+                await asyncio.sleep(0.01)
+        await worker.close()
+
+    monkeypatch.setattr(engine, "run", fail)
+    gc.disable()
+    try:
+        asyncio.run(run())
+    finally:
+        gc.enable()
