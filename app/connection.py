@@ -19,10 +19,11 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from app.counted import Counted
-from app.edge import ARRIVED, CONNECTION, FIRST_BYTES, GONE, LINGER_S, REST, new_request_id
+from app.edge import ARRIVED, CONNECTION, GONE, HEAD, LINGER_S, REST, new_request_id
 from app.errors import HeadersTooLarge, RequestTimeout, ServiceError
 from app.framing import cause_of, feed, settle
-from app.gate import HEAD_BYTES, Gate, Refusal
+from app.gate import Gate, Refusal
+from app.heads import NO_HEAD, Heads, Seen, parted, told
 from app.incoming import SINK_BYTES, Incoming
 from app.patience import Part, Patience
 from app.places import Places
@@ -41,6 +42,7 @@ class Connection(Counted):
     settings: Settings
     telemetry: Telemetry
     gate: Gate
+    heads: Heads
     places: Places
 
     def __init__(
@@ -55,13 +57,14 @@ class Connection(Counted):
         self._head = 0  # bytes of request line, headers and trailers of this request
         self._incoming: Incoming | None = None  # the large body that is being received
         self.body_left = 0  # bytes of a body that are still to pass the parser
+        self.unparsed = False  # they do not: it has not seen their head
         self._held: deque[bytes] = deque()  # not parsed while requests wait that were; one at most
         self._patience = Patience(self.settings)
         self.number = next(_numbers)
         self._current: RequestResponseCycle | None = None  # the request that is being answered
         self._begun = False  # a request has begun and is not whole
         self.declining = False  # its head is told again, without its wish for another protocol
-        self._first = b""  # what the request that is coming in began with
+        self._first = NO_HEAD  # what the request that is coming in began with
         self._turned_away = False  # it has its answer already
         self._leaving: asyncio.TimerHandle | None = None  # set once a refusal has been sent
 
@@ -92,17 +95,19 @@ class Connection(Counted):
         """Feed the parser, unless it is being fed what it can only swallow."""
         if self._leaving is not None or self.transport.is_closing():
             return
+        head = NO_HEAD
         if self._between:
-            refusal = self.gate.refusal(data, self.number, self._address)
+            head = parted(data)
+            refusal = self.gate.refusal(data, head, self.number, self._address)
             if refusal is not None:
                 self._turn_away(refusal)
                 return
-            self._first = data[:HEAD_BYTES]
+            self._first = head
         self._silent += len(data)
         try:
-            if rest := feed(self, data):
+            if rest := feed(self, told(self, data, head)):
                 self._held.append(bytes(rest))
-        except HttpParserError as error:
+        except (HttpParserError, ServiceError, MemoryError) as error:
             self._refuse(cause_of(error))
         if self._silent > self.settings.max_header_bytes and not self.transport.is_closing():
             self._refuse(HeadersTooLarge(self.settings.max_header_bytes))
@@ -120,14 +125,9 @@ class Connection(Counted):
             self._expect("headers")
         self._head = 0
         self._begun = True
-        ours = {
-            ARRIVED: self._patience.since,
-            CONNECTION: self.number,
-            FIRST_BYTES: self._first,
-            GONE: self._gone,
-            REST: self.rest,
-        }
-        self._first = b""  # what follows in the same bytes did not begin with them
+        ours = {ARRIVED: self._patience.since, CONNECTION: self.number, HEAD: self._first}
+        ours |= {GONE: self._gone, REST: self.rest}
+        self._first = NO_HEAD  # what follows in the same bytes did not begin with them
         self.scope |= ours  # type: ignore[typeddict-item]
 
     def on_url(self, url: bytes) -> None:
@@ -145,13 +145,17 @@ class Connection(Counted):
     def on_headers_complete(self) -> None:
         """The body follows."""
         self._silent = 0
-        settle(self)
-        if self.declining:
-            return
+        parsed = not isinstance(self.parser, Seen)
+        if parsed:
+            settle(self)
+            if self.declining:
+                return
         self._patience.awaited = "body"
         self.body_left = next((int(v) for name, v in self.headers if name == b"content-length"), 0)
         self.length = self.body_left
         super().on_headers_complete()
+        if parsed:
+            self.heads.remember(self.scope[HEAD], self.url, self.headers)  # type: ignore[literal-required]
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
@@ -201,7 +205,7 @@ class Connection(Counted):
             self._turned_away, self._patience.awaited = False, None
             self.await_next()
             return
-        self.parser = HttpRequestParser(self)
+        self.parser, self.unparsed = HttpRequestParser(self), False
         self.on_message_complete()
 
     def _parse_on(self) -> None:
@@ -290,5 +294,5 @@ class Connection(Counted):
 def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connection]:
     """The connection class of a server."""
     ours = {"settings": settings, "telemetry": telemetry, "gate": gate, "few": gate.few}
-    ours |= {"places": Places(settings)}
-    return type("BoundedConnection", (Connection,), ours)
+    own = {"heads": Heads(), "places": Places(settings)}
+    return type("BoundedConnection", (Connection,), ours | own)

@@ -34,8 +34,8 @@ REST = "convoke.rest"
 CONNECTION = "convoke.connection"
 """Key, in a scope, of a number that no other connection has, where the server gives them any."""
 
-FIRST_BYTES = "convoke.first-bytes"
-"""Key, in a scope, of the bytes that the request began with, where the connection noted them."""
+HEAD = "convoke.head"
+"""Key, in a scope, of the `Head` that the request began with, where the connection noted it."""
 
 KEPT = "convoke.kept"
 """Key, in a scope, that is true where a connection of HTTP/1.0 is kept, as the answer has to say."""

@@ -85,9 +85,9 @@ def feed(owner: Owner, data: bytes) -> memoryview:
     return rest
 
 
-def cause_of(error: HttpParserError) -> ServiceError | MemoryError:
-    """Why the parser stopped: what a callback of ours raised, else that it is not HTTP."""
-    cause = error.__context__
+def cause_of(error: Exception) -> ServiceError | MemoryError:
+    """Why a request went no further: what a callback of ours raised, else that it is not HTTP."""
+    cause = error.__context__ if isinstance(error, HttpParserError) else error
     return cause if isinstance(cause, ServiceError | MemoryError) else MalformedRequest()
 
 

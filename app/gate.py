@@ -21,6 +21,7 @@ from app import logs
 from app.dispatcher import Dispatcher
 from app.edge import SMALL_REST, new_request_id
 from app.errors import QueueFull
+from app.heads import Head
 from app.lifecycle import Lifecycle
 from app.problems import problem
 from app.promises import Visitor
@@ -32,19 +33,11 @@ from app.transport import head
 KNOWN_HEADS = 256
 """Heads remembered; beyond it, all are forgotten."""
 
-HEAD_BYTES = 4 << 10
-"""Longest head that is remembered."""
-
 SUM_UP_EVERY_S = 1.0
 """How often refusals are counted and logged."""
 
-LONG_WAY = frozenset((b"expect", b"origin", b"proxy-connection", b"transfer-encoding", b"upgrade"))
-"""Headers that ask for more than a plain answer; the parser takes `Proxy-Connection` for `Connection`."""
-
 _ASKS_FOR_A_PLACE = re.compile(rb"POST [^ ]{0,512}/(?:forward|backward)[ ?]")
 """How a request begins that may be one of those for whom places are."""
-
-_REQUEST_ID = re.compile(rb"\r\nx-request-id: ([\x21-\x7e]{1,128})\r\n", re.IGNORECASE)
 
 
 class Known(NamedTuple):
@@ -100,39 +93,32 @@ class Gate:
         self._form = head(refusal.status, [*fields, *record.common_headers()]) + refusal.body
         self._same = len(refusal.body) - len("%b%b")
 
-    def remember(self, data: bytes, headers: Sequence[tuple[bytes, bytes]], known: Known) -> None:
+    def remember(self, head: Head, headers: Sequence[tuple[bytes, bytes]], known: Known) -> None:
         """A request was refused for want of room, and for nothing else.
 
         Args:
-            data: the bytes that it came in, from its first on.
-            headers: what they say.
+            head: that it began with.
+            headers: what it says.
         """
-        names = [name for name, _ in headers]
-        head, given, _ = _parted(data)
-        plain = (
-            LONG_WAY.isdisjoint(names)
-            and all(v.lower() == b"keep-alive" for name, v in headers if name == b"connection")
-            # An id in another form than ours would stay in the head, and not be told in the answer.
-            and names.count(b"x-request-id") == bool(given)
-            and known.length <= SMALL_REST
-        )
-        if plain and head.endswith(b" HTTP/1.1", 0, head.find(b"\r\n")):
+        # Answers to pages of other origins have headers of their own.
+        simple = known.length <= SMALL_REST and all(name != b"origin" for name, _ in headers)
+        if simple and head.is_plain(headers):
             if len(self._known) >= KNOWN_HEADS:
                 self._known.clear()
-            self._known[head] = known
+            self._known[head.fixed] = known
 
-    def refusal(self, data: bytes, connection: int, address: str) -> Refusal | None:
+    def refusal(self, data: bytes, head: Head, connection: int, address: str) -> Refusal | None:
         """The answer to a request that is turned away; None where it goes on.
 
         Args:
-            data: the first bytes of it that have come.
+            data: the first bytes of it that have come. head: parted from them.
             connection, address: see `Visitor`.
         """
         if not self._dispatcher.crowded(self._passed + 1):
             self._pass(data)
             return None
-        head, given, size = _parted(data)
-        known = self._known.get(head)
+        known = self._known.get(head.fixed)
+        given, size = head.given, head.size
         if known is None or size + known.length < len(data) or self._lifecycle.draining:
             self._pass(data)
             return None
@@ -184,15 +170,3 @@ class Gate:
             self._telemetry.turned_away(operation, action, count)
             fields = {"operation": operation, "action": action, "requests": count}
             logs.server.info("refused for want of room", extra={"fields": fields})
-
-
-def _parted(data: bytes) -> tuple[bytes, bytes, int]:
-    """A head without its `X-Request-Id`, that id, and the size of the head; empty where it is long."""
-    end = data.find(b"\r\n\r\n", 0, HEAD_BYTES) + 4
-    if end < 4:
-        return b"", b"", 0
-    head = data[:end]
-    found = _REQUEST_ID.search(head)
-    if found is None:
-        return head, b"", end
-    return head[: found.start()] + head[found.end() - 2 :], found[1], end

@@ -20,7 +20,7 @@ import engine
 from app.access import Access
 from app.admission import CostLimits, check_cost
 from app.dispatcher import Answer, Dispatcher, Job, Write
-from app.edge import FIRST_BYTES, RECORD
+from app.edge import HEAD, RECORD
 from app.errors import (
     DeadlineExceeded,
     LimitExceeded,
@@ -29,6 +29,7 @@ from app.errors import (
     ShuttingDown,
 )
 from app.gate import Gate, Known
+from app.heads import NO_HEAD
 from app.lifecycle import Lifecycle
 from app.quotas import QuotaLimits, Quotas
 from app.record import Record
@@ -157,7 +158,7 @@ class Compute:
         except QueueFull:
             length = int(record.headers.get(b"content-length", b"0"))
             known = Known(record.operation, record.action, length, nbytes)
-            self._gate.remember(scope.get(FIRST_BYTES, b""), scope["headers"], known)
+            self._gate.remember(scope.get(HEAD, NO_HEAD), scope["headers"], known)
             raise
 
     async def _read(self, asked: Asked) -> Body:

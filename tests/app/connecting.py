@@ -31,6 +31,9 @@ class Transport(asyncio.Transport):
     def write(self, data: Any) -> None:
         self.written.append(bytes(data))
 
+    def write_eof(self) -> None:
+        self.written.append(b"")
+
     def close(self) -> None:
         self.closed = True
 

@@ -11,7 +11,8 @@ import pytest
 
 from app.errors import QueueFull, WorkersUnavailable
 from app.few import Few
-from app.gate import HEAD_BYTES, KNOWN_HEADS, Gate, Known, Refusal
+from app.gate import KNOWN_HEADS, Gate, Known, Refusal
+from app.heads import HEAD_BYTES, parted
 from app.lifecycle import Lifecycle
 from app.problems import problem
 from app.promises import Visitor
@@ -53,10 +54,10 @@ class Rig:
         lines = data.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
         parts = (line.partition(b":") for line in lines)
         headers = [(name.lower(), value.strip()) for name, _, value in parts]
-        self.gate.remember(data, headers, known)
+        self.gate.remember(parted(data), headers, known)
 
     def refusal(self, data: bytes) -> Refusal | None:
-        return self.gate.refusal(data, 7, "here")
+        return self.gate.refusal(data, parted(data), 7, "here")
 
     def count(self) -> float:
         labels = {"operation": "conv", "action": "forward", "status": "503"}
