@@ -26,6 +26,7 @@ class ActivationKind:
     def read(self, value: object, loc: Loc, dims: int) -> Activation:
         """The activation with every parameter settled."""
         if isinstance(value, str):
+            _known(value, loc)
             value = {"name": value}
         if not isinstance(value, Mapping):
             expected = "a name or a map with a name"
@@ -36,10 +37,7 @@ class ActivationKind:
         """The activation that a map names."""
         if "name" not in value:
             raise fail(MissingField, (*loc, "name"), "required", "the activation's name", None)
-        name = value["name"]
-        if not isinstance(name, str) or name not in TABLE:
-            expected = f"one of {', '.join(TABLE)}"
-            raise fail(InvalidValue, (*loc, "name"), "no such activation", expected, name)
+        name = _known(value["name"], (*loc, "name"))
         defaults = dict(TABLE[name].defaults)
         errors: list[EngineError] = []
         settled: list[tuple[str, float | bool]] = []
@@ -62,6 +60,13 @@ class ActivationKind:
     def schema(self) -> Schema:
         """The JSON Schema of a name, or of a map for each name."""
         return {"anyOf": [{"enum": list(TABLE)}, *activation_schemas()]}
+
+
+def _known(name: object, loc: Loc) -> str:
+    """The name of an activation that there is."""
+    if isinstance(name, str) and name in TABLE:
+        return name
+    raise fail(InvalidValue, loc, "no such activation", f"one of {', '.join(TABLE)}", name)
 
 
 def activation_schemas() -> list[Schema]:

@@ -43,7 +43,9 @@ class ConvTransposeConfig(ConvolutionConfig):
         PerAxis(0), "Extra outputs at the high end; less than max(stride, dilation).", 0
     )
     output_size: tuple[int, ...] | None = option(
-        PerAxis(1), "Spatial size of y, which settles output_padding.", None
+        PerAxis(1),
+        "Spatial size of y, which settles output_padding; with padding same, the padding.",
+        None,
     )
 
 
