@@ -214,7 +214,7 @@ def _wants(
 ) -> tuple[str, ...]:
     if action == "forward":
         if wants is not None:
-            raise fail(UnknownField, ("wants",), "only backward has it", None, wants)
+            raise fail(UnknownField, ("wants",), "only backward has it", "nothing", wants)
         return operation.forward_outputs(plan)
     allowed = operation.wantable(given)
     if wants is None:

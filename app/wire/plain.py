@@ -60,6 +60,10 @@ def check_plain(value: object, loc: Loc, limits: DecodeLimits) -> None:
             msg = "binary data stands only in a tensor"
             raise MalformedBody.at(loc, msg, "a plain value", f"{len(value)} bytes")
         elif isinstance(value, dict | list):
+            if isinstance(value, dict) and _is_of_numpy(value):
+                # As `msgpack-numpy` writes np.int64(2), which a program easily takes for 2.
+                msg = "a value of NumPy stands only where a tensor is"
+                raise MalformedBody.at(loc, msg, "a plain value, as .item() and .tolist() are")
             values += len(value)
             _check_size(values, depth + 1, loc, limits)
             waiting.extend((at, item, depth + 1) for at, item in _children(value, loc, limits))
@@ -79,6 +83,10 @@ def too_deep(limits: DecodeLimits, loc: Loc = ()) -> MalformedBody:
     return MalformedBody.at(
         loc, "the values nest too deeply", f"at most {limits.max_depth} levels outside tensor data"
     )
+
+
+def _is_of_numpy(value: dict[str, object]) -> bool:
+    return "nd" in value and isinstance(value.get("data"), bytes | memoryview)
 
 
 def _check_size(values: int, depth: int, loc: Loc, limits: DecodeLimits) -> None:

@@ -128,7 +128,11 @@ def _base64(data: str, dtype: np.dtype[Any], shape: tuple[int, ...], loc: Loc) -
         return binascii.a2b_base64(data, strict_mode=True)
     except ValueError:
         expected = "the standard alphabet of RFC 4648, padded, without spaces"
-        raise MalformedBody.at(loc, "the data is not base64", expected) from None
+        # Of digits as many as there have to be all is right: else padding stands before its place.
+        other = _OTHER.search(data)
+        at = other.start() if other else data.index("=")
+        got = f"{data[at]!a} at character {at}"
+        raise MalformedBody.at(loc, "the data is not base64", expected, got) from None
 
 
 def _listed(data: list[Any], dtype: np.dtype[Any], loc: Loc, limits: DecodeLimits) -> Array:
@@ -169,6 +173,9 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 _OPENS_MSGPACK: Final = frozenset((*range(0x80, 0x90), 0xDE, 0xDF))
 """How a map begins in msgpack; no text in UTF-8 begins so."""
+
+_OTHER: Final = re.compile(r"[^A-Za-z0-9+/=]")
+"""What does not stand in base64."""
 
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)
 """A string, up to the text's end where it has none of its own: a quote at which nothing is found would be

@@ -345,6 +345,15 @@ def test_binary_data_stands_only_in_tensors(path: tuple[Any, ...]) -> None:
     assert refusal(unpack, value).loc == path
 
 
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_a_value_of_numpy_beside_tensors_is_called_so(shape: tuple[int, ...]) -> None:
+    made = numpy_tensor(np.ones(shape, np.int64), **({} if shape else {"nd": False, "shape": ...}))
+    issue = refusal(unpack, {"config": {"stride": [made]}})
+    assert issue.loc == ("config", "stride", 0)
+    assert "NumPy" in issue.msg
+    assert ".item()" in issue.expected
+
+
 # Bombs
 
 
