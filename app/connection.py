@@ -107,7 +107,7 @@ class Connection(Counted):
         try:
             if rest := feed(self, told(self, data, head)):
                 self._held.append(bytes(rest))
-        except (HttpParserError, ServiceError, MemoryError) as error:
+        except (HttpParserError, MemoryError) as error:
             self._refuse(cause_of(error))
         if self._silent > self.settings.max_header_bytes and not self.transport.is_closing():
             self._refuse(HeadersTooLarge(self.settings.max_header_bytes))

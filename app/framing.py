@@ -8,14 +8,12 @@ every party does, and whatever a client wishes beyond that is declined or refuse
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from app.errors import MalformedRequest, ServiceError
-
-Headers = Sequence[tuple[bytes, bytes]]
+from app.heads import Headers
 
 _HOP_BY_HOP = (b"upgrade", b"http2-settings")
 """What a wish for another protocol consists of, beside `Connection`, which names it."""
@@ -85,9 +83,9 @@ def feed(owner: Owner, data: bytes) -> memoryview:
     return rest
 
 
-def cause_of(error: Exception) -> ServiceError | MemoryError:
+def cause_of(error: HttpParserError | MemoryError) -> ServiceError | MemoryError:
     """Why a request went no further: what a callback of ours raised, else that it is not HTTP."""
-    cause = error.__context__ if isinstance(error, HttpParserError) else error
+    cause = error if isinstance(error, MemoryError) else error.__context__
     return cause if isinstance(cause, ServiceError | MemoryError) else MalformedRequest()
 
 

@@ -13,7 +13,6 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
 from time import monotonic
 from typing import NamedTuple
 
@@ -21,7 +20,7 @@ from app import logs
 from app.dispatcher import Dispatcher
 from app.edge import SMALL_REST, new_request_id
 from app.errors import QueueFull
-from app.heads import Head
+from app.heads import Head, Headers
 from app.lifecycle import Lifecycle
 from app.problems import problem
 from app.promises import Visitor
@@ -93,7 +92,7 @@ class Gate:
         self._form = head(refusal.status, [*fields, *record.common_headers()]) + refusal.body
         self._same = len(refusal.body) - len("%b%b")
 
-    def remember(self, head: Head, headers: Sequence[tuple[bytes, bytes]], known: Known) -> None:
+    def remember(self, head: Head, headers: Headers, known: Known) -> None:
         """A request was refused for want of room, and for nothing else.
 
         Args:

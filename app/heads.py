@@ -2,8 +2,8 @@
 
 What a client sends again and again begins with the same bytes, but for its `X-Request-Id`. A head that
 has come twice, and that the parser found right, is remembered with what it says. A small request that
-is there whole behind such a head is told to its connection as the parser would tell it; everything
-else goes through the parser.
+begins with such a head, whole in the first bytes that come of it, is told to its connection as the parser
+would tell it; everything else goes through the parser.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ class ActivationKind:
     def read(self, value: object, loc: Loc, dims: int) -> Activation:
         """The activation with every parameter settled."""
         if isinstance(value, str):
-            _known(value, loc)
-            value = {"name": value}
+            return _settled(_known(value, loc), {}, loc, dims)
         if not isinstance(value, Mapping):
             expected = "a name or a map with a name"
             raise fail(InvalidValue, loc, "not an activation", expected, value)
@@ -37,25 +36,7 @@ class ActivationKind:
         """The activation that a map names."""
         if "name" not in value:
             raise fail(MissingField, (*loc, "name"), "required", "the activation's name", None)
-        name = _known(value["name"], (*loc, "name"))
-        defaults = dict(TABLE[name].defaults)
-        errors: list[EngineError] = []
-        settled: list[tuple[str, float | bool]] = []
-        for key in value:
-            if key != "name" and key not in defaults:
-                expected = f"one of {', '.join(['name', *defaults])}"
-                errors.append(
-                    fail(UnknownField, (*loc, str(key)), f"{name} has no such field", expected, key)
-                )
-        for key, default in defaults.items():
-            kind = Flag() if isinstance(default, bool) else Number()
-            try:
-                settled.append((key, kind.read(value.get(key, default), (*loc, key), dims)))
-            except EngineError as error:
-                errors.append(error)
-        if errors:
-            raise merged(errors)
-        return Activation(name, tuple(settled))
+        return _settled(_known(value["name"], (*loc, "name")), value, loc, dims)
 
     def schema(self) -> Schema:
         """The JSON Schema of a name, or of a map for each name."""
@@ -67,6 +48,28 @@ def _known(name: object, loc: Loc) -> str:
     if isinstance(name, str) and name in TABLE:
         return name
     raise fail(InvalidValue, loc, "no such activation", f"one of {', '.join(TABLE)}", name)
+
+
+def _settled(name: str, given: Mapping[Any, object], loc: Loc, dims: int) -> Activation:
+    """The activation of that name with its parameters, of which those not given have defaults."""
+    defaults = dict(TABLE[name].defaults)
+    errors: list[EngineError] = []
+    settled: list[tuple[str, float | bool]] = []
+    for key in given:
+        if key != "name" and key not in defaults:
+            expected = f"one of {', '.join(['name', *defaults])}"
+            errors.append(
+                fail(UnknownField, (*loc, str(key)), f"{name} has no such field", expected, key)
+            )
+    for key, default in defaults.items():
+        kind = Flag() if isinstance(default, bool) else Number()
+        try:
+            settled.append((key, kind.read(given.get(key, default), (*loc, key), dims)))
+        except EngineError as error:
+            errors.append(error)
+    if errors:
+        raise merged(errors)
+    return Activation(name, tuple(settled))
 
 
 def activation_schemas() -> list[Schema]:

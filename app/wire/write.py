@@ -134,13 +134,17 @@ def _msgpack_numpy(array: Array) -> Iterator[Piece]:
 
 @lru_cache(maxsize=1024)
 def _plain_head(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> bytes:
-    fields = {"dtype": full_name(dtype), "shape": shape, "data": b""}
-    return _pack(fields).removesuffix(_EMPTY_BIN) + _bin_header(nbytes)
+    return _head({"dtype": full_name(dtype), "shape": shape, "data": b""}, nbytes)
 
 
 @lru_cache(maxsize=1024)
 def _msgpack_numpy_head(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> bytes:
     fields = {b"nd": True, b"type": dtype.str, b"kind": b"", b"shape": shape, b"data": b""}
+    return _head(fields, nbytes)
+
+
+def _head(fields: Mapping[Any, object], nbytes: int) -> bytes:
+    """The fields, of which the last is empty, up to where an array's bytes take its place."""
     return _pack(fields).removesuffix(_EMPTY_BIN) + _bin_header(nbytes)
 
 

@@ -39,17 +39,14 @@ def main(arguments: list[str], run: Run = engine.run) -> None:
         arena, size = arenas[message["arena"]], message["size"]
         home = time.perf_counter() + LONG_TRIP_S
         reports: list[Message] = []
-        going = True
         for task in message["tasks"]:
-            done = (
-                _report(task, arena, size, berths, run)
-                if going
-                else protocol.report(engine.Stopped())
-            )
-            reports.append(done)
-            # Whoever is left is told of again; a message has room for one traceback.
-            going = going and time.perf_counter() < home and not protocol.failed(done)
-        return {"reports": reports}
+            reports.append(_report(task, arena, size, berths, run))
+            # A message has room for one traceback.
+            if time.perf_counter() > home or protocol.failed(reports[-1]):
+                break
+        # The server tells of those who are left again.
+        left = len(message["tasks"]) - len(reports)
+        return {"reports": reports + left * [protocol.report(engine.Stopped())]}
 
     attend(control_fd, answer)
 
