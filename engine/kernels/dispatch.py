@@ -23,6 +23,7 @@ from engine.kernels import (
     pointwise,
     shifts,
     stuffed,
+    tile_costs,
     tiling,
     winograd,
 )
@@ -67,7 +68,7 @@ def _tiled(c: Correlation) -> bool:
     """True where `correlate` is done as Winograd does."""
     # In float32 Winograd is as exact as promised; who computes in float64 wants the digits.
     chosen = c.wanted == "winograd" or (c.wanted != "direct" and c.itemsize == 4)
-    return chosen and tiling.suits(c) and (c.wanted == "winograd" or tiling.pays(c))
+    return chosen and tiling.suits(c) and (c.wanted == "winograd" or tile_costs.pay(c))
 
 
 def _joined(c: Correlation) -> bool:

@@ -49,10 +49,6 @@ MANY = 28
 DEPTHS = 8
 """Outputs along depth of a block: fewer transform more inputs twice, more leave the cache."""
 
-LEAST_CHANNELS = 32
-LEAST_TILES = 28
-FILTERS_PER_TILE = 2700
-
 
 def transforms(m: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Aᵀ (m, n), G (n, 3) and Bᵀ (n, n) of F(m, 3)."""
@@ -203,17 +199,3 @@ def suits(c: Correlation) -> bool:
     plain = c.groups == 1 and c.mode == "zeros" and len(c.axes) in (2, 3)
     plain = plain and all(a.stride == a.dilation == 1 for a in c.axes)
     return plain and c.kernel[-2:] == (TAPS, TAPS) and all(plan.fits for plan in tilings(c))
-
-
-def pays(c: Correlation) -> bool:
-    """True where a few samples gain more by it than transforming the filters takes.
-
-    The bounds are about where both ways took the same time over maps of 7 to 224 rows and 16 to 512
-    channels; `python -m benchmarks.kernels` compares `auto` with `direct` case by case.
-    """
-    depth = tilings(c)[0].depth
-    rows, columns = c.positions[-2:]
-    tiles = depth.out * -(-rows // 2) * -(-columns // WIDTH)
-    least = LEAST_CHANNELS if depth.kernel == 1 else LEAST_CHANNELS // 2
-    enough = min(c.channels, c.outputs) >= least and tiles >= LEAST_TILES
-    return enough and c.channels * c.outputs * depth.kernel <= FILTERS_PER_TILE * tiles

@@ -5,12 +5,14 @@ pytest tests/engine --hypothesis-profile=explore
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import settings
 
-from engine import threads
-from engine.kernels import direct, filtering, winograd
+from engine import resolve, threads
+from engine.kernels import direct, dispatch, filtering, tile_costs, winograd
 
 settings.register_profile(
     "engine", derandomize=True, deadline=None, database=None, max_examples=150
@@ -41,3 +43,20 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "SMALL_FLOPS", 0)
     monkeypatch.setattr(winograd, "BLOCK_FLOPS", 0)
     monkeypatch.setattr(filtering, "SHARED_WEIGHTS", 0)
+
+
+@pytest.fixture
+def tiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Tiles do all that they can under `auto`, also layers so small that they cost more than they save."""
+    _forget()
+    with monkeypatch.context() as patched:
+        patched.setattr(tile_costs, "pay", lambda _: True)
+        yield
+    _forget()
+
+
+def _forget() -> None:
+    """Have every layer planned anew."""
+    for kept in (*vars(dispatch).values(), resolve._prepared):
+        if hasattr(kept, "cache_clear"):
+            kept.cache_clear()

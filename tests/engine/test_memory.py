@@ -195,7 +195,7 @@ def test_the_plan_states_the_workspace() -> None:
 @pytest.mark.parametrize(
     ("config", "size", "taps"),
     [
-        ({"padding": 1}, (64, 28, 28), (64, 64, 3, 3)),
+        ({"padding": 1}, (64, 56, 56), (64, 64, 3, 3)),
         ({"padding": 3, "stride": 2}, (3, 64, 64), (64, 3, 7, 7)),
     ],
 )

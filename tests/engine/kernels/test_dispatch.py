@@ -29,7 +29,7 @@ def layer(
 
 
 LAYERS = {
-    "winograd": layer(24, 3, 1, 1, 32, 32),
+    "winograd": layer(56, 3, 1, 1, 64, 64),
     "banded": layer(16, 3, 1, 9, 1, 1),
     "flat": layer(9, 3, 1, 1, 3, 16),
     "joined": layer(7, 3, 1, 1, 192, 192),

@@ -12,6 +12,8 @@ import engine
 from engine.threads import get_threads
 from tests.engine.kernels.test_winograd import BY_NAME, MARGIN, numbers
 
+pytestmark = pytest.mark.usefixtures("tiled")
+
 DIRECT = {"algorithm": "direct"}
 
 

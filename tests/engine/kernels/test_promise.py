@@ -10,6 +10,8 @@ import pytest
 import engine
 from engine.kernels.promise import sample_choices
 
+pytestmark = pytest.mark.usefixtures("tiled")
+
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
 MARGIN = 7

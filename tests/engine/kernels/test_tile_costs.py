@@ -1,0 +1,52 @@
+"""Which layers are worth Winograd's tiles."""
+
+from __future__ import annotations
+
+import pytest
+
+import engine
+from engine.kernels import tile_costs
+from engine.kernels.correlation import Correlation
+
+
+def layer(channels: int, outputs: int, *size: int, wanted: str = "auto") -> Correlation:
+    shapes = {"x": (1, channels, *size), "weight": (outputs, channels, *(3,) * len(size))}
+    planned = engine.plan("conv", {"padding": 1, "algorithm": wanted}, shapes)
+    found: Correlation = planned.plan.geometry.correlation
+    return found
+
+
+@pytest.mark.parametrize(
+    "c",
+    [
+        layer(64, 64, 224, 224),
+        layer(64, 64, 56, 56),
+        layer(128, 128, 28, 28),
+        layer(256, 256, 14, 14),
+        layer(16, 32, 16, 56, 56),
+    ],
+    ids=lambda c: f"{c.channels} on {c.positions}",
+)
+def test_large_layers_are(c: Correlation) -> None:
+    assert tile_costs.pay(c)
+
+
+@pytest.mark.parametrize(
+    "c",
+    [
+        layer(32, 32, 14, 14),
+        layer(64, 64, 28, 28),
+        layer(512, 512, 7, 7),
+        layer(3, 64, 224, 224),
+        layer(16, 16, 4, 8, 8),
+    ],
+    ids=lambda c: f"{c.channels} on {c.positions}",
+)
+def test_few_channels_small_maps_and_many_filters_are_not(c: Correlation) -> None:
+    assert not tile_costs.pay(c)
+
+
+def test_tiles_pay_sooner_where_numbers_are_not_looked_at() -> None:
+    size = (64, 64, 28, 28)
+    assert tile_costs.pay(layer(*size, wanted="fastest"))
+    assert not tile_costs.pay(layer(*size))
