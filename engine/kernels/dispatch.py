@@ -81,7 +81,7 @@ def _joined(c: Correlation) -> bool:
 def _plain_kernel(c: Correlation) -> str:
     if pixels.suits(c):
         return "pixels"
-    if banding.suits(c):
+    if banding.pay(c) and banding.suits(c):
         return "banded"
     if flat.suits(c):
         return "flat"
@@ -250,9 +250,15 @@ def _sum_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Ar
 
 @lru_cache(maxsize=4096)
 def _plain_weight(c: Correlation) -> Weight:
-    by_planes = (planes,) if not _strewn(c) else ()
-    kernels = pixels, *by_planes, pointwise, flat, shifts
-    return next((k for k in kernels if k.suits(c)), direct).backward_weight
+    if pixels.suits(c):
+        return pixels.backward_weight
+    if planes.pay(c) and not _strewn(c) and planes.suits(c):
+        return planes.backward_weight
+    if pointwise.pay(c) and pointwise.suits(c):
+        return pointwise.backward_weight
+    if flat.suits(c):
+        return flat.backward_weight
+    return (shifts if shifts.pay(c) and shifts.suits(c) else direct).backward_weight
 
 
 def _strewn(c: Correlation) -> bool:

@@ -35,6 +35,9 @@ from engine.threads import PART_BYTES, check_stop, for_each, get_threads
 
 Array = NDArray[Any]
 
+LEAST_WORK = 400_000
+"""Products of a sample below which patches, or flat planes, take fewer calls and less time."""
+
 FREE = 501
 """Products of a call from which on NumPy gives up the interpreter's lock."""
 
@@ -44,6 +47,11 @@ def suits(c: Correlation) -> bool:
     plain = len(c.axes) == 2 and c.mode == "zeros" and c.channels == c.outputs == 1
     plain = plain and all(map(in_row, c.axes))
     return plain and _line(c) * c.axes[0].extent <= PART_BYTES
+
+
+def pay(c: Correlation) -> bool:
+    """True where dot products of planes take less time than what else there is, by random layers."""
+    return c.flops >= 2 * LEAST_WORK
 
 
 @lru_cache(maxsize=256)

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.blas import multiplies_in_place
 from engine.geometry import even, ranges
 from engine.kernels import direct
-from engine.kernels.correlation import Correlation
+from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.requests import SHARES, in_shares, samples_of
 from engine.threads import PART_BYTES, check_stop, for_each
 
@@ -30,6 +31,9 @@ LEAST_PLACES = 128
 
 LEAST_RUN = 256
 """Positions for which a request of few samples is cut: fewer take less time than writing their sums."""
+
+LEAST_CHANNELS = 32
+"""Channels below which patches take less time where BLAS copies operands, and no threads share a sample."""
 
 MOST_RUN = 1024
 """Positions of one product, at most: no sum is longer than those of other kernels."""
@@ -45,6 +49,12 @@ def suits(c: Correlation) -> bool:
     """True for 1×1 where maps are large and weights are few."""
     few = c.groups * c.channels * c.outputs <= min(MOST_SUMS, SUMS_FOR_EACH * c.places)
     return c.pointwise and few and c.places >= LEAST_PLACES
+
+
+def pay(c: Correlation) -> bool:
+    """True where products of runs take less time than patches, by random layers."""
+    shared = c.flops >= SHARED_FLOPS
+    return multiplies_in_place() or shared or c.channels >= LEAST_CHANNELS
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:

@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.blas import multiplies_in_place
 from engine.geometry import Axis, ranges
 from engine.kernels import direct
-from engine.kernels.correlation import Correlation
+from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.gathering import Gathering, gathering, recipe
 from engine.kernels.kept import kept
 from engine.kernels.patches import gather
@@ -40,6 +41,13 @@ Array = NDArray[Any]
 MOST_SUMS = 1 << 13
 """Results of a product above which too few positions are added up before they are written."""
 
+LEAST_GATHERED = 13_000_000
+"""Numbers of a sample's patches, times how many there are for one of dy, from which gathering a part of
+them saves more than turning dy takes, where BLAS copies operands."""
+
+LEAST_SHARED = 1_000_000
+"""The same where threads share a sample: patches of one request with few channels are one thread's."""
+
 LEAST_TURNED = 16
 """Outputs from which turning dy pays for itself."""
 
@@ -49,6 +57,17 @@ def suits(c: Correlation) -> bool:
     first = c.axes[0]
     plain = c.mode == "zeros" and 1 < first.kernel >= first.stride and not c.weight_joins
     return plain and depth(c) * c.outputs <= MOST_SUMS and plan(c) is not None
+
+
+def pay(c: Correlation) -> bool:
+    """True where shifts take less time than gathered patches, by random layers.
+
+    Where BLAS multiplies in place, shifts are made for its products, and few channels gain the most.
+    """
+    if multiplies_in_place():
+        return True
+    least = LEAST_SHARED if c.flops >= SHARED_FLOPS else LEAST_GATHERED
+    return c.groups * c.places * (c.channels * c.taps) ** 2 >= least * c.outputs
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:

@@ -12,7 +12,18 @@ import pytest
 from hypothesis import settings
 
 from engine import resolve, threads
-from engine.kernels import direct, dispatch, filtering, tile_costs, winograd
+from engine.kernels import (
+    banding,
+    direct,
+    dispatch,
+    filtering,
+    pixels,
+    planes,
+    pointwise,
+    shifts,
+    tile_costs,
+    winograd,
+)
 
 settings.register_profile(
     "engine", derandomize=True, deadline=None, database=None, max_examples=150
@@ -45,14 +56,33 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filtering, "SHARED_WEIGHTS", 0)
 
 
+SMALLEST = (
+    (banding, "LEAST_WORK"),
+    (planes, "LEAST_WORK"),
+    (pointwise, "LEAST_CHANNELS"),
+    (shifts, "LEAST_GATHERED"),
+)
+"""Below these, layers go other ways, as they have not enough to do for the calls that these take."""
+
+
 @pytest.fixture
-def tiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Tiles do all that they can under `auto`, also layers so small that they cost more than they save."""
+def as_large() -> Iterator[None]:
+    """Layers go the way of large ones, however small: by tiles, bands and so on wherever those can be."""
     _forget()
-    with monkeypatch.context() as patched:
-        patched.setattr(tile_costs, "pay", lambda _: True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tile_costs, "pay", lambda _: True)
+        for module, bound in SMALLEST:
+            patch.setattr(module, bound, 0)
+        patch.setattr(pixels, "LEAST_GROUPS", 8)
         yield
     _forget()
+
+
+@pytest.fixture(params=["by size", "as large"])
+def either_way(request: pytest.FixtureRequest) -> None:
+    """Layers as they are planned, and again as large ones are."""
+    if request.param == "as large":
+        request.getfixturevalue("as_large")
 
 
 def _forget() -> None:

@@ -23,7 +23,7 @@ LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...]]] = [
     ("1x1 of 512", {}, (1, 512, 14, 14), (128, 512, 1, 1)),
     ("5x5 of 128", {"padding": 2}, (1, 128, 14, 14), (32, 128, 5, 5)),
     ("stride 2", {"padding": 3, "stride": 2}, (1, 3, 56, 56), (64, 3, 7, 7)),
-    ("depthwise", {"padding": 1, "groups": 512}, (1, 512, 14, 14), (512, 1, 3, 3)),
+    ("depthwise", {"padding": 1, "groups": 512}, (1, 512, 20, 20), (512, 1, 3, 3)),
     ("signal", {"padding": "same"}, (1, 256, 200), (64, 256, 9)),
     ("volume", {"padding": 1}, (1, 64, 6, 9, 9), (32, 64, 3, 3, 3)),
 ]

@@ -26,7 +26,7 @@ CONVS: list[tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...]]] = [
     ("conv", {}, (1, 64, 1, 1), (10, 64, 1, 1)),
     ("conv", {}, (1, 16, 7, 7), (10, 16, 7, 7)),
     ("conv", {"stride": 2, "padding": 3, "layout": "NHWC"}, (1, 31, 33, 3), (7, 7, 3, 16)),
-    ("conv", {"groups": 24, "padding": 1}, (1, 24, 15, 15), (24, 1, 3, 3)),
+    ("conv", {"groups": 48, "padding": 1}, (1, 48, 60, 60), (48, 1, 3, 3)),
     ("conv", {"groups": 4, "padding": 1}, (1, 32, 13, 13), (64, 8, 3, 3)),
     ("conv", {"padding": "same", "algorithm": "fastest"}, (1, 64, 32, 32), (64, 64, 3, 3)),
     ("conv", {"padding": "same", "algorithm": "fastest"}, (1, 8, 24, 24), (8, 8, 9, 9)),

@@ -25,6 +25,7 @@ def split_dy(case: Case) -> tuple[Arrays, Arrays]:
     return forward, given
 
 
+@pytest.mark.usefixtures("either_way")
 @ALL
 def test_engine(case: Case, answer: Arrays) -> None:
     operation, config, dtype = case["operation"], case["config"], case["dtype"]

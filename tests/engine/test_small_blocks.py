@@ -34,6 +34,7 @@ from engine.kernels import (
 from engine.operations import max_unpool
 from tests.engine import laws
 from tests.engine.compare import assert_close
+from tests.engine.conftest import SMALLEST
 from tests.engine.strategies import LAYERS
 
 SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -50,6 +51,8 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
             patch.setattr(module, "PART_BYTES", part)
         for module in (pooling, max_unpool, activations):
             patch.setattr(module, "BLOCK", part // 16)
+        for module, bound in SMALLEST:
+            patch.setattr(module, bound, 0)
         patch.setattr(banding, "WHOLE_COLUMNS", 8)
         patch.setattr(banding, "LEAST_COLUMNS", 2)
         patch.setattr(pooling, "ROOM", part)

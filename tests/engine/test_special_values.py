@@ -76,6 +76,7 @@ def test_specials_stay_in_their_windows(operation: str, special: float) -> None:
     assert not touched[..., :2].any()
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("special", [NAN, INF])
 @pytest.mark.parametrize("operation", ["conv", "conv_transpose"])
 @pytest.mark.parametrize("channels", [2, 64])
@@ -129,6 +130,7 @@ LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
 ]
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize(("operation", "config", "weight"), LAYERS, ids=str)
 def test_every_nan_has_the_same_bits(
@@ -152,6 +154,7 @@ def test_every_nan_has_the_same_bits(
         assert set(a[np.isnan(a)].view(np.uint32).tolist()) <= {0x7FC00000}, name
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("biases", [[], [1.5, -2.0], [1.5, -NAN], [-INF, INF]], ids=str)
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_bias_makes_no_nan_of_other_bits(stride: int, biases: list[float]) -> None:
@@ -167,6 +170,7 @@ def test_a_bias_makes_no_nan_of_other_bits(stride: int, biases: list[float]) -> 
     assert set(y[np.isnan(y)].view(np.uint32).tolist()) == {0x7FC00000}
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("special", [NAN, -INF])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def _strips(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Small maps are scattered unless told otherwise."""
     if request.param == "always":
         monkeypatch.setattr(bordered, "FEW_COLUMNS", 0)
+        request.getfixturevalue("as_large")
     _forget()
     yield
     _forget()

@@ -30,10 +30,10 @@ def layer(
 
 LAYERS = {
     "winograd": layer(56, 3, 1, 1, 64, 64),
-    "banded": layer(16, 3, 1, 9, 1, 1),
+    "banded": layer(64, 3, 1, 40, 1, 1),
     "flat": layer(9, 3, 1, 1, 3, 16),
     "joined": layer(7, 3, 1, 1, 192, 192),
-    "pixels": layer(9, 3, 1, 8, 1, 1, last=True),
+    "pixels": layer(9, 3, 1, 32, 1, 1, last=True),
     "direct": layer(9, 3, 2, 2, 3, 20, mode="reflect"),
 }
 

@@ -12,7 +12,7 @@ import engine
 from engine.threads import get_threads
 from tests.engine.kernels.test_winograd import BY_NAME, MARGIN, numbers
 
-pytestmark = pytest.mark.usefixtures("tiled")
+pytestmark = pytest.mark.usefixtures("as_large")
 
 DIRECT = {"algorithm": "direct"}
 

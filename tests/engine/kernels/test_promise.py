@@ -10,7 +10,7 @@ import pytest
 import engine
 from engine.kernels.promise import sample_choices
 
-pytestmark = pytest.mark.usefixtures("tiled")
+pytestmark = pytest.mark.usefixtures("as_large")
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 

@@ -29,7 +29,7 @@ def _strips(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     stuffed.plan.cache_clear()
 
 
-@pytest.mark.usefixtures("_strips")
+@pytest.mark.usefixtures("_strips", "as_large")
 @pytest.mark.parametrize("shape", STRIDED)
 @pytest.mark.parametrize("bad", [None, np.nan, -np.inf])
 def test_values(shape: dict[str, Pair], bad: float | None) -> None:
@@ -48,7 +48,7 @@ def test_values(shape: dict[str, Pair], bad: float | None) -> None:
     assert got[[0, 2]].tobytes() == clean[[0, 2]].tobytes()
 
 
-@pytest.mark.usefixtures("_strips")
+@pytest.mark.usefixtures("_strips", "as_large")
 @pytest.mark.parametrize("tap", range(9))
 def test_a_bad_weight_reaches_what_its_tap_reaches(tap: int) -> None:
     c = image(**STRIDED[0])

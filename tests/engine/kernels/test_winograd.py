@@ -70,7 +70,7 @@ def test_the_plan_says_what_runs() -> None:
     assert engine.plan("conv_transpose", {}, shapes).report()["algorithm"] == "winograd"
 
 
-@pytest.mark.usefixtures("tiled")
+@pytest.mark.usefixtures("as_large")
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 3e38])
 @pytest.mark.parametrize("where", ["x", "weight"])
 def test_bad_numbers_touch_only_what_reads_them(bad: float, where: str) -> None:
@@ -102,7 +102,7 @@ def test_the_same_bits_alone_and_in_a_batch_and_on_any_threads(rows: tuple[int, 
         start += count
 
 
-@pytest.mark.usefixtures("tiled")
+@pytest.mark.usefixtures("as_large")
 @pytest.mark.parametrize("kind", ["normal", "positive"])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_error_of_volumes_against_direct(channels: int) -> None:
     assert error("auto") <= MARGIN * error("direct")
 
 
-@pytest.mark.usefixtures("tiled")
+@pytest.mark.usefixtures("as_large")
 @pytest.mark.parametrize("operation", ["conv", "conv_transpose"])
 @pytest.mark.parametrize("size", [(28, 30), (4, 12, 12)])
 def test_whole_numbers_stay_whole(operation: str, size: tuple[int, ...]) -> None:
@@ -170,7 +170,7 @@ def test_whole_numbers_stay_whole(operation: str, size: tuple[int, ...]) -> None
     assert y[1].tobytes() != both(x, w, dy, algorithm="direct")[0][1].tobytes()
 
 
-@pytest.mark.usefixtures("tiled")
+@pytest.mark.usefixtures("as_large")
 def test_samples_that_are_mostly_zeros_are_summed_plainly() -> None:
     """A plain sum rounds nothing where it adds a zero: a single number gives the filters themselves."""
     x, w = np.zeros((4, 64, 30, 28), np.float32), numbers(2, 64, 64, 3, 3).astype("f4")
