@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -109,3 +111,36 @@ def values(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
         max_leaves=12,
     )
+
+
+def worded(value: Any) -> Any:
+    """Nested lists with the texts of the contract for what is not finite."""
+    if isinstance(value, list):
+        return [worded(item) for item in value]
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def nested(array: Any, **changes: Any) -> dict[str, Any]:
+    """A tensor's map as `tensor` makes it, its numbers in nested lists."""
+    return tensor(array, **{"data": worded(array.tolist())} | changes)
+
+
+def flat(array: Any, **changes: Any) -> dict[str, Any]:
+    """The same, in one list."""
+    return tensor(array, **{"data": worded(array.ravel().tolist())} | changes)
+
+
+def in_base64(array: Any, **changes: Any) -> dict[str, Any]:
+    """The same, as bytes in base64."""
+    return tensor(array, **{"data": base64.b64encode(array.tobytes()).decode()} | changes)
+
+
+def x(**changes: Any) -> dict[str, Any]:
+    """A body with one tensor, float32 of 2 by 2 unless told otherwise."""
+    return {"x": nested(np.array([[1, 2], [3, 4]], np.float32), **changes)}
+
+
+def value_of(body: Any) -> Any:
+    return parse(body).tensors["x"]

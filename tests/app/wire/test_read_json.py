@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
-import tracemalloc
 from typing import Any
 
 import msgpack
@@ -15,21 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from app.errors import LimitExceeded, MalformedBody, ServiceError
-from app.wire import DecodeLimits, decode
-from app.wire.read_json import MOST_LEVELS
-from engine.errors import InvalidValue
+from app.wire import decode
 from tests.app.wire import cases
 from tests.app.wire.bodies import (
     JSON,
     LIMITS,
     NAMES,
     endures,
+    flat,
+    in_base64,
+    nested,
     parse,
     refusal,
     spoilt,
-    tensor,
+    value_of,
     values,
+    worded,
+    x,
 )
 from tests.app.wire.cases import Refused, X
 
@@ -38,40 +38,7 @@ ARRAYS = st.sampled_from(sorted(NAMES)).flatmap(
 )
 
 
-def worded(value: Any) -> Any:
-    """Nested lists with the texts of the contract for what is not finite."""
-    if isinstance(value, list):
-        return [worded(item) for item in value]
-    if not isinstance(value, float) or math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def nested(array: Any, **changes: Any) -> dict[str, Any]:
-    """A tensor's map as `tensor` makes it, its numbers in nested lists."""
-    return tensor(array, **{"data": worded(array.tolist())} | changes)
-
-
-def flat(array: Any, **changes: Any) -> dict[str, Any]:
-    """The same, in one list."""
-    return tensor(array, **{"data": worded(array.ravel().tolist())} | changes)
-
-
-def in_base64(array: Any, **changes: Any) -> dict[str, Any]:
-    """The same, as bytes in base64."""
-    return tensor(array, **{"data": base64.b64encode(array.tobytes()).decode()} | changes)
-
-
-def x(**changes: Any) -> dict[str, Any]:
-    """A body with one tensor, float32 of 2 by 2 unless told otherwise."""
-    return {"x": nested(np.array([[1, 2], [3, 4]], np.float32), **changes)}
-
-
 WAYS = (nested, flat, in_base64)
-
-
-def value_of(body: Any) -> Any:
-    return parse(body).tensors["x"]
 
 
 # Honest bodies
@@ -136,121 +103,6 @@ def test_no_axis_at_all() -> None:
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_any_buffer_is_a_body(kind: Any) -> None:
     assert decode(kind(b'{"x": [1]}'), JSON, LIMITS).tensors["x"].tolist() == [1]
-
-
-# Lists that contradict themselves
-
-
-@pytest.mark.parametrize(
-    ("data", "loc", "got"),
-    [
-        ([[1, 2], [3]], (1,), "1 items"),
-        ([[1, 2], [3, 4, 5]], (1,), "3 items"),
-        ([[1], []], (1,), "0 items"),
-        ([[[1, 2], [3, 4]], [[5, 6], [7]]], (1, 1), "1 items"),
-        ([[[1], [2]], [[3], [4]], [[5]]], (2,), "1 items"),
-        ([1, [2]], (0,), 1),
-        ([[1], 2], (1,), 2),
-        ([[1], None], (1,), "null"),
-        ([[[1]], [2]], (1, 0), 2),
-        ([[[1]], ["NaN"]], (1, 0), "NaN"),
-    ],
-    ids=repr,
-)
-def test_ragged_lists_are_named(data: Any, loc: tuple[int, ...], got: object) -> None:
-    bare, whole = refusal(parse, {"x": data}), refusal(parse, x(data=data))
-    assert "ragged" in bare.msg
-    assert (bare.loc, bare.got) == (("x", *loc), got)
-    assert whole.loc == ("x", "data", *loc)
-
-
-@pytest.mark.parametrize(
-    ("element", "got"),
-    [
-        (True, "a boolean"),
-        (False, "a boolean"),
-        (None, "null"),
-        ({}, "a map"),
-        ({"a": 1}, "a map"),
-        ("1", "1"),
-        ("", ""),
-        ("nan", "nan"),
-        ("inf", "inf"),
-        ("Inf", "Inf"),
-        ("+Infinity", "+Infinity"),
-        (" NaN", " NaN"),
-        ("NaN\0", "NaN\0"),
-        ("\ud800", "\ud800"),
-    ],
-)
-@pytest.mark.parametrize("name", ["float32", "int64"])
-def test_elements_that_are_no_numbers(element: Any, got: str, name: str) -> None:
-    data = [[1, 2], [3, element]]
-    issue = refusal(parse, x(dtype=name, data=data))
-    assert issue.loc == ("x", "data", 1, 1)
-    assert issue.got == got
-
-
-@pytest.mark.parametrize("name", ["uint8", "int8", "int16", "int32", "int64"])
-def test_integers_are_integers_within_range(name: str) -> None:
-    info = np.iinfo(name)
-    ends = [int(info.min), int(info.max)]
-    assert value_of(x(dtype=name, shape=[2], data=ends)).tolist() == ends
-    for bad in (info.min - 1, info.max + 1, 10**30, -(10**400)):
-        issue = refusal(parse, x(dtype=name, shape=[2], data=[0, int(bad)]))
-        assert issue.loc == ("x", "data", 1)
-        assert issue.expected == f"{info.min} to {info.max}, for {name}"
-    for bad in (1.0, 0.5, 1e3, "NaN", "Infinity"):
-        issue = refusal(parse, x(dtype=name, shape=[2], data=[0, bad]))
-        assert (issue.loc, issue.got) == (("x", "data", 1), bad)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("float16", "65520"),
-        ("float16", "1e5"),
-        ("float32", "3.5e38"),
-        ("float32", "-1e39"),
-        ("float32", "1" + "0" * 39),
-        ("float64", "1e400"),
-        ("float64", "-1e999999999"),
-        ("float64", "1" + "0" * 309),
-        ("float32", "1" + "0" * 4000),
-    ],
-)
-def test_a_number_too_large_is_refused_and_not_made_infinite(name: str, text: str) -> None:
-    for others in ("1, 2", '"Infinity", "-Infinity"', '"NaN", 0.5'):
-        body = f'{{"x": {{"dtype": "{name}", "shape": [3], "data": [{others}, {text}]}}}}'
-        issue = refusal(parse, body)
-        assert issue.loc == ("x", "data", 2)
-        assert issue.expected == f"a number within the range of {name}"
-
-
-@pytest.mark.parametrize(
-    ("shape", "data"),
-    [
-        ([2, 2], [1, 2, 3]),
-        ([2, 2], [1, 2, 3, 4, 5]),
-        ([2, 2], [[1, 2, 3, 4]]),
-        ([2, 2], [[1], [2], [3], [4]]),
-        ([2, 3], [[1, 2], [3, 4], [5, 6]]),
-        ([4], [[1, 2], [3, 4]]),
-        ([2, 2], []),
-        ([2, 2], [[], []]),
-        ([0, 3], [[], [], []]),
-        ([2, 0], [[]]),
-        ([0], [1]),
-        ([], []),
-        ([], [[1]]),
-        ([2**31 - 1, 2**20], [1]),
-    ],
-    ids=repr,
-)
-def test_lists_fit_the_shape(shape: list[int], data: Any) -> None:
-    issue = refusal(parse, x(shape=shape, data=data))
-    assert issue.loc == ("x", "data")
-    assert str(shape) in issue.expected
 
 
 # Base64
@@ -445,116 +297,6 @@ def test_half_of_a_surrogate_pair_is_no_text(body: str, loc: tuple[Any, ...]) ->
 
 def test_a_whole_surrogate_pair_is() -> None:
     assert parse(r'{"config": {"a": "\ud83d\ude00"}}').config == {"a": "😀"}
-
-
-# Bombs
-
-
-@pytest.mark.parametrize("depth", [LIMITS.max_depth + 1, 200, 990, 5000, 10**6])
-@pytest.mark.parametrize("name", ["config", "x", "wants", "other"])
-def test_deep_lists(depth: int, name: str) -> None:
-    body = f'{{"{name}": {"[" * depth}{"]" * depth}}}'
-    if name == "other" and depth < MOST_LEVELS:
-        assert parse(body).extra == ("other",)
-    elif name == "config":
-        # Refused for its depth where it is read at all, else for not being a map.
-        assert refusal(parse, body).msg
-    elif name == "x" and depth < MOST_LEVELS:
-        with pytest.raises(InvalidValue, match="nest too deeply"):
-            parse(body)
-    else:
-        assert refusal(parse, body).msg
-
-
-@pytest.mark.parametrize("frames", [0, 300])
-@pytest.mark.parametrize("before", ["", "[ ", " "])
-@pytest.mark.parametrize("beside", ["", ', "]]"', r', "\"[", "\\", "[\\\""', ", [], {}"])
-def test_how_deep_lists_may_be_does_not_depend_on_who_reads_them(
-    frames: int, before: str, beside: str
-) -> None:
-    def read(body: str, frames: int) -> Any:
-        return read(body, frames - 1) if frames else parse(body)
-
-    within = 2 + before.count("[")  # the body and the list of what is beside it
-    after = before.replace("[", "]")
-    for levels in (MOST_LEVELS - within, MOST_LEVELS - within + 1, 600, 980):
-        lists = f"{before}{'[' * levels}1{']' * levels}{after}"
-        body = f'{{"x": [{lists}{beside}]}}'
-        kind = InvalidValue if levels + within <= MOST_LEVELS and not beside else MalformedBody
-        with pytest.raises(kind) as refused:
-            read(body, frames)
-        deep = refused.value.issues[0].msg == "the values nest too deeply"
-        assert deep == (levels + within > MOST_LEVELS)
-
-
-@pytest.mark.parametrize("end", ["", "\\"])
-def test_a_string_without_an_end_is_looked_through_once(end: str) -> None:
-    # Not from each of its quotes anew, as where it is no string and its brackets are lists.
-    body = '["' + "[" * (MOST_LEVELS + 1) + '\\"' * (1 << 14) + end
-    assert refusal(parse, body).msg.startswith("this is not JSON: Unterminated string")
-
-
-@pytest.mark.parametrize("depth", [200, 990, 100_000])
-def test_deep_maps(depth: int) -> None:
-    assert refusal(parse, '{"config": ' + '{"a": ' * depth + "1" + "}" * depth + "}").msg
-
-
-@pytest.mark.parametrize(
-    "item",
-    ["[]", "{}", '{"a":1}', "[[]]", "[[[]]]", "0", '""', "null"],
-)
-@pytest.mark.parametrize("name", ["config", "x", "wants", "other"])
-def test_millions_of_small_things_are_not_built(item: str, name: str) -> None:
-    body = f'{{"{name}": [{",".join([item] * 1_500_000)}]}}'.encode()
-    limits = DecodeLimits(max_elements=10**6)
-    tracemalloc.start()
-    try:
-        assert refusal(parse, body, limits, ServiceError).loc[:1] in ((), ("cost",))
-        # The body once more as text is all that was made.
-        assert tracemalloc.get_traced_memory()[1] < len(body) + 2**20
-    finally:
-        tracemalloc.stop()
-
-
-def test_many_keys_are_not_built() -> None:
-    body = "{" + ",".join(f'"k{n}": 1' for n in range(2000)) + "}"
-    assert "too many values" in refusal(parse, body).msg
-    body = '{"config": {' + ",".join(f'"k{n}": 1' for n in range(2000)) + "}}"
-    assert "too many values" in refusal(parse, body).msg
-
-
-def test_a_long_list_in_config() -> None:
-    assert refusal(parse, {"config": {"stride": [1] * 5000}}).loc == ("config", "stride")
-    body = {"config": {"a": [[1] * 100] * 100}}
-    assert refusal(parse, body).loc[:2] == ("config", "a")
-
-
-@pytest.mark.parametrize("case", cases.LONG_TEXTS, ids=repr)
-def test_long_texts(case: Refused) -> None:
-    case.agrees(refusal(parse, case.given))
-
-
-def test_the_rank_is_a_limit() -> None:
-    limits = DecodeLimits(max_rank=3)
-    assert parse({"x": [[[1]]]}, limits).tensors["x"].ndim == 3
-    for body, loc in (({"x": [[[[1]]]]}, ("x",)), (x(shape=[1] * 4, data=[1]), ("x", "shape"))):
-        with pytest.raises(InvalidValue) as caught:
-            parse(body, limits)
-        assert caught.value.issues[0].loc == loc
-    # Lists that nest more deeply than any shape has axes contradict theirs.
-    assert refusal(parse, x(data=[[[[1]]]]), limits).loc == ("x", "data")
-
-
-def test_the_limit_on_numbers_says_what_helps() -> None:
-    limits = DecodeLimits(max_elements=10)
-    assert parse({"x": [1] * 11}, limits).tensors["x"].shape == (11,)
-    issue = refusal(parse, {"x": [1] * 12}, limits, LimitExceeded)
-    assert issue.loc == ("cost", "json_numbers")
-    assert "base64" in issue.expected
-    assert "msgpack" in issue.expected
-    issue = refusal(parse, {"x": [[1]] * 9}, DecodeLimits(max_lists=9), LimitExceeded)
-    assert issue.loc == ("cost", "json_lists")
-    assert "lists" in issue.msg
 
 
 # Whatever comes
