@@ -22,10 +22,12 @@ from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.patches import gather, scatter, within
 from engine.kernels.products import LINE, multiply
-from engine.kernels.requests import RequestBlock, request_blocks, sum_samples
+from engine.kernels.requests import SHARES, RequestBlock, in_shares, request_blocks, sum_samples
 from engine.threads import PART_BYTES, alike, for_each, get_threads, scratch
 
 Array = NDArray[Any]
+WeightPiece = tuple[RequestBlock, Tile]
+"""Samples of requests, and outputs, whose products are added at one go."""
 
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
@@ -146,39 +148,66 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     for_each(block, cuts, c.flops * dx.shape[0])
 
 
+def weight_shares(c: Correlation) -> int:
+    """Parts in which a request's pieces are summed: several where nothing else is for threads to share."""
+    blocks = c.weight_blocks
+    whole = blocks.groups == c.groups and blocks.channels == c.channels
+    return SHARES if whole and not c.weight_joins else 1
+
+
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
     """Write dw (R, G, O, C, *K), the adjoint of `forward` in w, for each of R requests.
 
     `rows` says how many consecutive samples belong to each request.
     """
-    blocks = c.weight_blocks
     if not all(rows):
         dw[...] = 0
+    batches = request_blocks(rows, c.weight_blocks.samples)
+    # Shares of many requests at once would be more than a plan counts.
+    held = dw[:1].nbytes * weight_shares(c)
+    most = len(batches) if held == dw[:1].nbytes else PART_BYTES // held
+    for lo, hi in ranges(len(batches), max(1, most)):
+        _batches(c, x, dy, batches[lo:hi], dw)
 
-    def block(batch: Sequence[RequestBlock], g: slice, channels: tuple[int, int]) -> None:
-        found = list(product(batch, tiles(c.positions, blocks.tile)))
-        for number, ((requests, n, each), tile) in enumerate(found):
-            target = dw[requests, g, :, channels[0] : channels[1]]
-            inputs, upstream = x[n, g, channels[0] : channels[1]], dy[n, g]
+
+def _batches(
+    c: Correlation, x: Array, dy: Array, batches: Sequence[Sequence[RequestBlock]], dw: Array
+) -> None:
+    """`backward_weight` for as many requests as are summed at once."""
+    blocks = c.weight_blocks
+
+    def block(sums: Array, pieces: Sequence[WeightPiece], g: slice, channels: slice) -> None:
+        target = sums[:, g, :, channels]
+        for number, ((_, n, each), tile) in enumerate(pieces):
+            inputs, upstream = x[n, g, channels], dy[n, g]
             if c.weight_joins:
                 for request in range(len(target)):
                     own = slice(request * each, (request + 1) * each)
                     given = c, inputs[own], upstream[own], tile
                     _joint_sums(*given, target[request : request + 1], number > 0)
                 continue
-            sums = sum_samples(weight_sums(c, inputs, upstream, tile), each).reshape(target.shape)
+            found = sum_samples(weight_sums(c, inputs, upstream, tile), each).reshape(target.shape)
             if number:
-                target += sums
+                target += found
             else:
-                target[...] = sums
+                target[...] = found
 
-    cuts = [
-        (batch, g, channels)
-        for batch in request_blocks(rows, blocks.samples)
-        for g in slices(c.groups, blocks.groups)
-        for channels in ranges(c.channels, blocks.channels)
-    ]
-    for_each(block, cuts, c.flops * x.shape[0])
+    parts = list(product(slices(c.groups, blocks.groups), slices(c.channels, blocks.channels)))
+    jobs, shared = [], []
+    for batch in batches:
+        pieces = list(product(batch, tiles(c.positions, blocks.tile)))
+        out = dw[batch[0][0]]
+        shares = in_shares(pieces, weight_shares(c))
+        sums = out[None] if len(shares) == 1 else np.empty((len(shares), *out.shape), out.dtype)
+        jobs += [
+            (own, share, *part) for own, share in zip(sums, shares, strict=True) for part in parts
+        ]
+        if len(shares) > 1:
+            shared.append((sums, out))
+    samples = sum(pieces.stop - pieces.start for batch in batches for _, pieces, _ in batch)
+    for_each(block, jobs, c.flops * samples)
+    for sums, out in shared:
+        np.add.reduce(sums, axis=0, out=out)
 
 
 def weight_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:

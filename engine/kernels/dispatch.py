@@ -126,7 +126,8 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
     adjoint = adjoint_algorithm(c) == "winograd"
     if pixels.suits(c):
         return held + weights * SHARES
-    summed = weights * (1 + SHARES) if any(k.suits(c) for k in SUMMED) else 0
+    several = any(k.suits(c) for k in SUMMED) or direct.weight_shares(c) > 1
+    summed = weights * (1 + SHARES) if several else 0
     if not adjoint and not _tiled(c):
         both = [c, *(p.correlation for p in adjoints.phases(c) or () if p.correlation is not None)]
         probes = (joined.probe_bytes(each) for each in both if _joined(each))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from engine.blas import multiplies_in_place
 from engine.geometry import even, ranges
 from engine.kernels import direct
-from engine.kernels.correlation import SHARED_FLOPS, Correlation
+from engine.kernels.correlation import Correlation
 from engine.kernels.requests import SHARES, in_shares, samples_of
 from engine.threads import PART_BYTES, check_stop, for_each
 
@@ -33,7 +33,7 @@ LEAST_RUN = 256
 """Positions for which a request of few samples is cut: fewer take less time than writing their sums."""
 
 LEAST_CHANNELS = 32
-"""Channels below which patches take less time where BLAS copies operands, and no threads share a sample."""
+"""Channels below which patches take less time where BLAS copies operands."""
 
 MOST_RUN = 1024
 """Positions of one product, at most: no sum is longer than those of other kernels."""
@@ -53,8 +53,7 @@ def suits(c: Correlation) -> bool:
 
 def pay(c: Correlation) -> bool:
     """True where products of runs take less time than patches, by random layers."""
-    shared = c.flops >= SHARED_FLOPS
-    return multiplies_in_place() or shared or c.channels >= LEAST_CHANNELS
+    return multiplies_in_place() or c.channels >= LEAST_CHANNELS
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from engine.blas import multiplies_in_place
 from engine.geometry import Axis, ranges
 from engine.kernels import direct
-from engine.kernels.correlation import SHARED_FLOPS, Correlation
+from engine.kernels.correlation import Correlation
 from engine.kernels.gathering import Gathering, gathering, recipe
 from engine.kernels.kept import kept
 from engine.kernels.patches import gather
@@ -45,9 +45,6 @@ LEAST_GATHERED = 13_000_000
 """Numbers of a sample's patches, times how many there are for one of dy, from which gathering a part of
 them saves more than turning dy takes, where BLAS copies operands."""
 
-LEAST_SHARED = 1_000_000
-"""The same where threads share a sample: patches of one request with few channels are one thread's."""
-
 LEAST_TURNED = 16
 """Outputs from which turning dy pays for itself."""
 
@@ -64,10 +61,8 @@ def pay(c: Correlation) -> bool:
 
     Where BLAS multiplies in place, shifts are made for its products, and few channels gain the most.
     """
-    if multiplies_in_place():
-        return True
-    least = LEAST_SHARED if c.flops >= SHARED_FLOPS else LEAST_GATHERED
-    return c.groups * c.places * (c.channels * c.taps) ** 2 >= least * c.outputs
+    patches = c.channels * c.taps
+    return multiplies_in_place() or c.groups * c.places * patches**2 >= LEAST_GATHERED * c.outputs
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
