@@ -79,7 +79,7 @@ def _joined(c: Correlation) -> bool:
 
 @lru_cache(maxsize=4096)
 def _plain_kernel(c: Correlation) -> str:
-    if pixels.suits(c):
+    if pixels.pay(c) and pixels.suits(c):
         return "pixels"
     if banding.pay(c) and banding.suits(c):
         return "banded"
@@ -124,7 +124,7 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
     weights = _weights(c)
     held = weights * (1 + (not ordered) + c.channels_last)
     adjoint = adjoint_algorithm(c) == "winograd"
-    if pixels.suits(c):
+    if pixels.pay_for_weight(c) and pixels.suits(c):
         return held + weights * SHARES
     several = any(k.suits(c) for k in SUMMED) or direct.weight_shares(c) > 1
     summed = weights * (1 + SHARES) if several else 0
@@ -251,7 +251,7 @@ def _sum_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Ar
 
 @lru_cache(maxsize=4096)
 def _plain_weight(c: Correlation) -> Weight:
-    if pixels.suits(c):
+    if pixels.pay_for_weight(c) and pixels.suits(c):
         return pixels.backward_weight
     if planes.pay(c) and not _strewn(c) and planes.suits(c):
         return planes.backward_weight

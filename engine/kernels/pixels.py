@@ -37,8 +37,14 @@ BLOCK_BYTES = 1 << 20
 MOST_TAPS = 25
 """Taps above which products with banded matrices are faster."""
 
-LEAST_GROUPS = 32
-"""Channels below which a pixel is too short a run: 8 to 16 take 1.2 times as long as by patches."""
+LEAST_GROUPS = 8
+"""Channels below which a pixel is too short a run."""
+
+LEAST_RUNS = 200_000
+"""Pixels of a map, times the square of their channels, from which they take less time than other ways."""
+
+LEAST_SUMMED = 32
+"""Channels from which that is so for the gradient of the weight."""
 
 
 def suits(c: Correlation) -> bool:
@@ -48,6 +54,16 @@ def suits(c: Correlation) -> bool:
     plain = plain and c.groups >= LEAST_GROUPS
     filters = c.taps * max(RUN, c.groups) * c.itemsize
     return plain and max(filters, _line(c) * c.axes[0].extent) <= PART_BYTES
+
+
+def pay(c: Correlation) -> bool:
+    """True where the forward map takes less time by pixels than by what else there is, by random layers."""
+    return c.groups**2 * c.places >= LEAST_RUNS
+
+
+def pay_for_weight(c: Correlation) -> bool:
+    """The same for the gradient of the weight."""
+    return c.groups >= LEAST_SUMMED
 
 
 def _line(c: Correlation) -> int:

@@ -20,6 +20,10 @@ SAMPLES = 3
 as by a plain sum, eight 0.75."""
 
 
+FILTERS_PER_TILE = 2700
+"""Above it reading a sample's filters, 24 numbers or 36 for each, takes as long as tiles save."""
+
+
 class Costs(NamedTuple):
     """Nanoseconds on one thread of the machine of docs/benchmarks/zen3; what counts is how they compare.
 
@@ -56,4 +60,6 @@ def pay(c: Correlation) -> bool:
     weights = c.channels * c.outputs * depth.kernel
     tile = costs.product * weights + costs.gather * depth.kernel * c.channels
     tile -= costs.enter * c.channels + costs.leave * c.outputs
+    if weights > FILTERS_PER_TILE * tiles:
+        return False
     return SAMPLES * (tiles * tile - costs.sample) > costs.call + costs.filters * weights

@@ -58,6 +58,8 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SMALLEST = (
     (banding, "LEAST_WORK"),
+    (pixels, "LEAST_RUNS"),
+    (pixels, "LEAST_SUMMED"),
     (planes, "LEAST_WORK"),
     (pointwise, "LEAST_CHANNELS"),
     (shifts, "LEAST_GATHERED"),
@@ -73,7 +75,6 @@ def as_large() -> Iterator[None]:
         patch.setattr(tile_costs, "pay", lambda _: True)
         for module, bound in SMALLEST:
             patch.setattr(module, bound, 0)
-        patch.setattr(pixels, "LEAST_GROUPS", 8)
         yield
     _forget()
 

@@ -33,7 +33,7 @@ LAYERS = {
     "banded": layer(64, 3, 1, 40, 1, 1),
     "flat": layer(9, 3, 1, 1, 3, 16),
     "joined": layer(7, 3, 1, 1, 192, 192),
-    "pixels": layer(9, 3, 1, 32, 1, 1, last=True),
+    "pixels": layer(9, 3, 1, 64, 1, 1, last=True),
     "direct": layer(9, 3, 2, 2, 3, 20, mode="reflect"),
 }
 

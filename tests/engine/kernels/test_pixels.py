@@ -63,7 +63,6 @@ def test_into_every_second_pixel() -> None:
 
 def test_a_row_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     c, _ = layer(IMAGES[2])
-    monkeypatch.setattr(pixels, "LEAST_GROUPS", 8)
     assert pixels.suits(c)
     monkeypatch.setattr(pixels, "PART_BYTES", 1 << 10)
     assert not pixels.suits(c)

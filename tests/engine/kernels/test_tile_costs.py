@@ -36,7 +36,7 @@ def test_large_layers_are(c: Correlation) -> None:
     [
         layer(32, 32, 14, 14),
         layer(64, 64, 28, 28),
-        layer(512, 512, 7, 7),
+        layer(512, 512, 14, 14),
         layer(3, 64, 224, 224),
         layer(16, 16, 4, 8, 8),
     ],
