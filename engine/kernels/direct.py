@@ -6,9 +6,8 @@ size is fixed by the plan. So the bits of a sample do not depend on how many sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -22,12 +21,9 @@ from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.patches import gather, scatter, within
 from engine.kernels.products import LINE, multiply
-from engine.kernels.requests import SHARES, RequestBlock, in_shares, request_blocks, sum_samples
 from engine.threads import PART_BYTES, alike, for_each, get_threads, scratch
 
 Array = NDArray[Any]
-WeightPiece = tuple[RequestBlock, Tile]
-"""Samples of requests, and outputs, whose products are added at one go."""
 
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
@@ -146,101 +142,6 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
         for channels in ranges(c.channels, blocks.channels)
     ]
     for_each(block, cuts, c.flops * dx.shape[0])
-
-
-def weight_shares(c: Correlation) -> int:
-    """Parts in which a request's pieces are summed: several where nothing else is for threads to share."""
-    blocks = c.weight_blocks
-    whole = blocks.groups == c.groups and blocks.channels == c.channels
-    return SHARES if whole and not c.weight_joins else 1
-
-
-def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
-    """Write dw (R, G, O, C, *K), the adjoint of `forward` in w, for each of R requests.
-
-    `rows` says how many consecutive samples belong to each request.
-    """
-    if not all(rows):
-        dw[...] = 0
-    batches = request_blocks(rows, c.weight_blocks.samples)
-    # Shares of many requests at once would be more than a plan counts.
-    held = dw[:1].nbytes * weight_shares(c)
-    most = len(batches) if held == dw[:1].nbytes else PART_BYTES // held
-    for lo, hi in ranges(len(batches), max(1, most)):
-        _batches(c, x, dy, batches[lo:hi], dw)
-
-
-def _batches(
-    c: Correlation, x: Array, dy: Array, batches: Sequence[Sequence[RequestBlock]], dw: Array
-) -> None:
-    """`backward_weight` for as many requests as are summed at once."""
-    blocks = c.weight_blocks
-
-    def block(sums: Array, pieces: Sequence[WeightPiece], g: slice, channels: slice) -> None:
-        target = sums[:, g, :, channels]
-        for number, ((_, n, each), tile) in enumerate(pieces):
-            inputs, upstream = x[n, g, channels], dy[n, g]
-            if c.weight_joins:
-                for request in range(len(target)):
-                    own = slice(request * each, (request + 1) * each)
-                    given = c, inputs[own], upstream[own], tile
-                    _joint_sums(*given, target[request : request + 1], number > 0)
-                continue
-            found = sum_samples(weight_sums(c, inputs, upstream, tile), each).reshape(target.shape)
-            if number:
-                target += found
-            else:
-                target[...] = found
-
-    parts = list(product(slices(c.groups, blocks.groups), slices(c.channels, blocks.channels)))
-    jobs, shared = [], []
-    for batch in batches:
-        pieces = list(product(batch, tiles(c.positions, blocks.tile)))
-        out = dw[batch[0][0]]
-        shares = in_shares(pieces, weight_shares(c))
-        sums = out[None] if len(shares) == 1 else np.empty((len(shares), *out.shape), out.dtype)
-        jobs += [
-            (own, share, *part) for own, share in zip(sums, shares, strict=True) for part in parts
-        ]
-        if len(shares) > 1:
-            shared.append((sums, out))
-    samples = sum(pieces.stop - pieces.start for batch in batches for _, pieces, _ in batch)
-    for_each(block, jobs, c.flops * samples)
-    for sums, out in shared:
-        np.add.reduce(sums, axis=0, out=out)
-
-
-def weight_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:
-    """Products of dy (n, g, O, *P) and the windows of x (n, g, C, *S): (n, g, O, C·K)."""
-    upstream = flat_tile(dy, tile)
-    columns = patches(c, x, tile, upstream.shape[3])
-    # BLAS multiplies faster with the longer side on the left.
-    if columns.shape[2] < upstream.shape[2]:
-        out = part(1, (*upstream.shape[:3], columns.shape[2]), dy.dtype)
-        return np.matmul(upstream, columns.swapaxes(2, 3), out=out)
-    out = part(1, (*columns.shape[:3], upstream.shape[2]), dy.dtype)
-    return np.matmul(columns, upstream.swapaxes(2, 3), out=out).swapaxes(2, 3)
-
-
-def _joint_sums(c: Correlation, x: Array, dy: Array, tile: Tile, dw: Array, added: bool) -> None:
-    """Write `weight_sums`, with the sum over samples within one product, to dw (1, g, O, C, *K).
-
-    With `added`, add them to it.
-    """
-    block = np.moveaxis(dy[within(slice(lo, hi) for lo, hi in tile)], 0, 2)
-    upstream = part(2, block.shape, dy.dtype)
-    upstream[...] = block
-    columns = part(0, (*x.shape[1:3], *c.kernel, *block.shape[2:]), x.dtype)
-    gather(x, c.axes, tile, c.mode, np.moveaxis(columns, 2 + len(tile), 0))
-    rows = columns.reshape(x.shape[1], x.shape[2] * c.taps, -1)
-    # Results are as many as the weights: what needs no other place is written once.
-    target = None if added else flat_view(dw, rows.shape[1])
-    out = part(1, (1, *upstream.shape[:2], rows.shape[1]), dy.dtype) if target is None else target
-    np.matmul(upstream.reshape(*out.shape[1:3], -1), rows.swapaxes(1, 2), out=out[0])
-    if added:
-        dw += out.reshape(dw.shape)
-    elif target is None:
-        dw[...] = out.reshape(dw.shape)
 
 
 def slices(size: int, step: int) -> Iterator[slice]:

@@ -18,6 +18,7 @@ from engine.kernels import (
     filtering,
     flat,
     joined,
+    patch_sums,
     pixels,
     planes,
     pointwise,
@@ -126,7 +127,7 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
     adjoint = adjoint_algorithm(c) == "winograd"
     if pixels.pay_for_weight(c) and pixels.suits(c):
         return held + weights * SHARES
-    several = any(k.suits(c) for k in SUMMED) or direct.weight_shares(c) > 1
+    several = any(k.suits(c) for k in SUMMED) or patch_sums.share_count(c) > 1
     summed = weights * (1 + SHARES) if several else 0
     if not adjoint and not _tiled(c):
         both = [c, *(p.correlation for p in adjoints.phases(c) or () if p.correlation is not None)]
@@ -259,7 +260,7 @@ def _plain_weight(c: Correlation) -> Weight:
         return pointwise.backward_weight
     if flat.suits(c):
         return flat.backward_weight
-    return (shifts if shifts.pay(c) and shifts.suits(c) else direct).backward_weight
+    return (shifts if shifts.pay(c) and shifts.suits(c) else patch_sums).backward_weight
 
 
 def _strewn(c: Correlation) -> bool:

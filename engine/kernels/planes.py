@@ -28,6 +28,7 @@ from engine.geometry import ranges, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
+from engine.kernels.patch_sums import piece_sums
 from engine.kernels.products import Product
 from engine.kernels.requests import samples_of
 from engine.kernels.slabs import Copy, copies, in_row, row
@@ -172,5 +173,5 @@ def _add_plainly(c: Correlation, x: Array, dy: Array, dw: Array) -> None:
         for n in range(x.shape[0]):
             for tile in tiles(c.positions, cut.tile):
                 one = slice(n, n + 1)
-                sums = direct.weight_sums(c, x[one, g], dy[one, g], tile)
+                sums = piece_sums(c, x[one, g], dy[one, g], tile)
                 dw[g] += sums.reshape(dw[g].shape)

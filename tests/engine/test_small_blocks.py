@@ -24,6 +24,7 @@ from engine.kernels import (
     dispatch,
     flat,
     folding,
+    patch_sums,
     pooling,
     products,
     shifting,
@@ -47,7 +48,16 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
     # What is loaded only later would keep the small sizes.
     engine.operations()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (threads, banding, correlation, folding, shifting, shifts, stuffed):
+        for module in (
+            threads,
+            banding,
+            correlation,
+            folding,
+            patch_sums,
+            shifting,
+            shifts,
+            stuffed,
+        ):
             patch.setattr(module, "PART_BYTES", part)
         for module in (pooling, max_unpool, activations):
             patch.setattr(module, "BLOCK", part // 16)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from engine.kernels import direct, planes
+from engine.kernels import direct, patch_sums, planes
 from engine.threads import PART_BYTES
 from tests.engine.kernels.images import IMAGES, Pair, image, tensors
 
@@ -31,7 +31,7 @@ def test_values(shape: dict[str, Pair], bad: float | None) -> None:
     got, want = np.full((2, 3, c.groups, 1, 1, *c.kernel), np.nan)
     with np.errstate(invalid="ignore"):
         planes.backward_weight(c, x, dy, (2, 0, 1), got)
-        direct.backward_weight(c, x, dy, (2, 0, 1), want)
+        patch_sums.backward_weight(c, x, dy, (2, 0, 1), want)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 

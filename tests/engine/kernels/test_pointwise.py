@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.kernels import direct, pointwise
+from engine.kernels import patch_sums, pointwise
 from engine.kernels.correlation import Correlation
 from engine.kernels.requests import SHARES
 from tests.engine.kernels.images import image, tensors
@@ -62,7 +62,7 @@ def test_values(
     want = np.empty((len(ROWS), c.groups, c.outputs, c.channels, *c.kernel))
     with np.errstate(invalid="ignore"):
         got = gradient(c, x, dy, ROWS)
-        direct.backward_weight(c, x, dy, ROWS, want)
+        patch_sums.backward_weight(c, x, dy, ROWS, want)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 

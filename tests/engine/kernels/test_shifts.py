@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.geometry import Axis, strided_out
-from engine.kernels import direct, shifting, shifts
+from engine.kernels import direct, patch_sums, shifting, shifts
 from engine.kernels.correlation import Correlation
 from engine.threads import PART_BYTES
 from tests.engine.kernels.images import tensors
@@ -67,7 +67,7 @@ def test_values(case: tuple[object, ...], bad: float | None) -> None:
     got, want = np.full((2, 4, c.groups, c.outputs, c.channels, *c.kernel), np.nan)
     with np.errstate(invalid="ignore"):
         shifts.backward_weight(c, x, dy, rows, got)
-        direct.backward_weight(c, x, dy, rows, want)
+        patch_sums.backward_weight(c, x, dy, rows, want)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
@@ -78,7 +78,7 @@ def test_channels_last() -> None:
     x, dy = (np.moveaxis(np.ascontiguousarray(a), (-2, -1), (1, 2)) for a in (x, dy))
     got, want = np.empty((2, 1, c.groups, c.outputs, c.channels, *c.kernel))
     shifts.backward_weight(c, x, dy, (2,), got)
-    direct.backward_weight(c, x, dy, (2,), want)
+    patch_sums.backward_weight(c, x, dy, (2,), want)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
