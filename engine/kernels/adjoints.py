@@ -3,7 +3,8 @@
 Where taps lie apart, an input that gathers meets few outputs among its taps, or planes that are folded have
 few columns that belong to outputs. So work is estimated for each way, in multiplications, from integers
 alone. What a number and a call take beside them was fitted to the times of 1800 random layers
-(docs/performance.md). Taps that lie together have a rule that was measured on layers of networks.
+(docs/performance.md). For taps that lie together, estimates decide in small layers; large ones have a rule
+that was measured on layers of networks.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from engine.geometry import Axis
 from engine.kernels import direct, flat, folding
-from engine.kernels.correlation import Correlation, Phase
+from engine.kernels.correlation import SHARED_FLOPS, Correlation, Phase
 from engine.kernels.phases import residues
 from engine.kernels.slabs import in_row, row
 
@@ -26,6 +27,10 @@ Input = Callable[[Correlation, Array, Array, Array], None]
 
 CLOSE = 6
 """Numbers gathered for each that is a product of an output and a tap, up to which taps lie together."""
+
+LITTLE_MORE = 1.25
+"""The estimated work of phases over that of adding, up to which phases take less time in a small layer.
+With more, one sample takes 2.4 to 3.8 times as long by phases, four 1.2 to 1.5, eight as long."""
 
 
 @lru_cache(maxsize=4096)
@@ -42,7 +47,9 @@ def _gathers(c: Correlation) -> bool:
     # Phases gather every output for each channel, scattering adds every channel's taps.
     if c.taps > c.phase_count and c.outputs > 2 * c.channels and c.channels < 32:
         return 2 * gathering < adding
-    return True
+    # A small layer's phases are mostly their calls.
+    small = c.phase_count > 1 and c.flops <= SHARED_FLOPS
+    return not small or gathering <= LITTLE_MORE * adding
 
 
 @lru_cache(maxsize=4096)

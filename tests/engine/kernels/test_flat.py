@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from engine.geometry import Axis, strided_out
-from engine.kernels import direct, flat
+from engine.kernels import direct, flat, patch_sums
 from engine.kernels.correlation import Correlation
 from tests.engine.kernels.images import tensors
 
@@ -34,11 +35,18 @@ def layer(case: tuple[object, ...], itemsize: int = 8) -> Correlation:
     return Correlation(axes, groups, channels, outputs, "zeros", itemsize)
 
 
+PATCHES = SimpleNamespace(
+    forward=direct.forward,
+    backward_input=direct.backward_input,
+    backward_weight=patch_sums.backward_weight,
+)
+
+
 def both(run: Callable[[object, np.ndarray], None], shape: tuple[int, ...]) -> np.ndarray:
     """What flat planes and gathered patches write to an array of NaNs."""
     out = np.full((2, *shape), np.nan)
     run(flat, out[0])
-    run(direct, out[1])
+    run(PATCHES, out[1])
     return out
 
 
