@@ -47,10 +47,15 @@ class Timed:
         return dispatch.algorithm(self.layer)
 
     @property
+    def better(self) -> float:
+        """The seconds of the better way."""
+        return min(self.tiles, self.plain)
+
+    @property
     def loss(self) -> float:
         """What was chosen over the better one, 1 where that is the same."""
         taken = self.tiles if self.chosen == "winograd" else self.plain
-        return taken / min(self.tiles, self.plain)
+        return taken / self.better
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -115,8 +120,8 @@ def summary(found: Sequence[Timed]) -> str:
         tiled = sum(timed.chosen == "winograd" for timed in here)
         ways = (
             [timed.loss for timed in here],
-            [timed.tiles / min(timed.tiles, timed.plain) for timed in here],
-            [timed.plain / min(timed.tiles, timed.plain) for timed in here],
+            [timed.tiles / timed.better for timed in here],
+            [timed.plain / timed.better for timed in here],
         )
         means = [f"{exp(sum(map(log, way)) / len(way)):.3f}" for way in ways]
         ends = [f"{np.percentile(ways[0], 95):.2f}", f"{max(ways[0]):.2f}"]

@@ -125,7 +125,7 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
     weights = _weights(c)
     held = weights * (1 + (not ordered) + c.channels_last)
     adjoint = adjoint_algorithm(c) == "winograd"
-    if pixels.pay_for_weight(c) and pixels.suits(c):
+    if _plain_weight(c) is pixels.backward_weight:
         return held + weights * SHARES
     several = any(k.suits(c) for k in SUMMED) or patch_sums.share_count(c) > 1
     summed = weights * (1 + SHARES) if several else 0

@@ -19,7 +19,6 @@ SAMPLES = 3
 """Samples that tiles are to save time for. Of 14×14 with 256 channels one takes 1.7 times as long by them
 as by a plain sum, eight 0.75."""
 
-
 FILTERS_PER_TILE = 2700
 """Above it reading a sample's filters, 24 numbers or 36 for each, takes as long as tiles save."""
 
@@ -58,8 +57,8 @@ def pay(c: Correlation) -> bool:
     rows, columns = c.positions[-2:]
     tiles = depth.out * -(-rows // 2) * -(-columns // WIDTH)
     weights = c.channels * c.outputs * depth.kernel
-    tile = costs.product * weights + costs.gather * depth.kernel * c.channels
-    tile -= costs.enter * c.channels + costs.leave * c.outputs
     if weights > FILTERS_PER_TILE * tiles:
         return False
+    tile = costs.product * weights + costs.gather * depth.kernel * c.channels
+    tile -= costs.enter * c.channels + costs.leave * c.outputs
     return SAMPLES * (tiles * tile - costs.sample) > costs.call + costs.filters * weights
