@@ -37,7 +37,7 @@ from app.start import (
     tell,
 )
 from app.workers.berths import Berths
-from app.workers.memory import KEEP_S, MAPPED_BYTES, give_back, keep_freed_bodies
+from app.workers.memory import KEEP_S, LARGE_BYTES, give_back, keep_freed_memory
 from app.workers.turns import come_first
 
 SWEEP_S = 1.0
@@ -163,8 +163,7 @@ class Server(uvicorn.Server):
                 if isinstance(connection, Connection):
                     connection.expire(now, lost if lost > SUSPENDED_S else 0.0)
             before = now
-            # Blocks of less are kept by every process.
-            if self._intake.most >= MAPPED_BYTES:
+            if self._intake.most >= LARGE_BYTES:
                 used, kept = now, True
             elif kept and now - used > KEEP_S:
                 give_back()
@@ -183,7 +182,7 @@ def serve(settings: Settings) -> int:
     open_standard_files()
     hear_signals()
     listener = listen(settings)
-    keep_freed_bodies()
+    keep_freed_memory()
     come_first()
     with granted():
         handler = logs.configure(settings.log_level, settings.log_format)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from app.workers import protocol
 from app.workers.channel import Message, messages, pack
-from app.workers.memory import keep_freed_memory
+from app.workers.memory import KEEP_S, give_back, keep_freed_memory
 
 _PR_SET_PDEATHSIG = 1
 
@@ -43,7 +43,7 @@ def attend(control_fd: int, answer: Callable[[Message], Message]) -> None:
     keep_freed_memory()
     with suppress(ConnectionError):  # the server was gone before we were ready, or done
         control.sendall(pack(protocol.ready()))
-        for message in messages(control):
+        for message in messages(control, KEEP_S, give_back):
             control.sendall(pack(answer(message)))
 
 

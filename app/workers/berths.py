@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from app.workers.arena import ALIGNMENT, PAGE, Arena, Region
-from app.workers.memory import KEEP_S, KEPT_BODIES_BYTES
+from app.workers.memory import KEEP_S, KEPT_BYTES
 
 BERTHS = 16
 """Places. Each costs every worker an open file, and no memory while it is not used."""
@@ -98,12 +98,12 @@ class Berths:
         return None
 
     def tend(self) -> None:
-        """Give memory back that has not been used for KEEP_S, and what is kept beyond KEPT_BODIES_BYTES."""
+        """Give memory back that has not been used for KEEP_S, and what is kept beyond KEPT_BYTES."""
         now, kept = self._clock(), 0
         for arena in sorted(self._arenas, key=lambda each: each.needed, reverse=True):
             if arena.large and not arena.used:
                 kept += arena.size
-                if kept > KEPT_BODIES_BYTES or now - arena.needed > KEEP_S:
+                if kept > KEPT_BYTES or now - arena.needed > KEEP_S:
                     arena.shrink()
 
     def close(self) -> None:

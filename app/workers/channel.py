@@ -7,9 +7,10 @@ the arena. Both ends are ours, so a malformed message is a bug of ours.
 from __future__ import annotations
 
 import json
+import select
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 MAX_MESSAGE_BYTES = 64 << 10
@@ -51,8 +52,18 @@ class Unpacker:
             yield json.loads(body)
 
 
-def messages(control: socket.socket) -> Iterator[Message]:
-    """The messages on a blocking socket, until the other side closes it."""
+def messages(control: socket.socket, idle_s: float, idle: Callable[[], None]) -> Iterator[Message]:
+    """The messages on a blocking socket, until the other side closes it.
+
+    Args:
+        idle_s: seconds without one after which `idle` is called, once after each message.
+    """
     unpacker = Unpacker()
-    while data := control.recv(MAX_MESSAGE_BYTES):
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    while True:
+        if not poll.poll(idle_s * 1000):
+            idle()
+        if not (data := control.recv(MAX_MESSAGE_BYTES)):
+            return
         yield from unpacker.feed(data)

@@ -15,43 +15,32 @@ its pages, which takes a third of a large task."""
 KEPT_ARENA_BYTES = 64 << 20
 """The largest arena of a worker that is kept so; larger ones are given back at once."""
 
-KEPT_BYTES = 64 << 20
-"""Free memory that a process keeps at most at the end of its heap."""
+LARGE_BYTES = 4 << 20
+"""What a process holds of bodies when it has much memory to give back."""
 
-MAPPED_BYTES = 4 << 20
-"""Blocks of so many bytes are not taken from the heap, and given back at once."""
+KEPT_BYTES = 128 << 20
+"""Free memory that a process keeps at most at the end of its heap: whole large bodies, and answers."""
 
-KEPT_BODIES_BYTES = 128 << 20
-"""The same for a process that gives all back in the end: whole large bodies, and answers."""
-
-MAPPED_BODIES_BYTES = 32 << 20
-"""The most that glibc grants."""
+MAPPED_BYTES = 32 << 20
+"""Blocks of so many bytes are not taken from the heap, and given back at once; glibc grants no more."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def keep_freed_memory() -> None:
-    """Set this process's allocator so (mallopt(3)); another than glibc's is left as it is."""
-    _set((_M_TRIM_THRESHOLD, KEPT_BYTES), (_M_MMAP_THRESHOLD, MAPPED_BYTES))
+    """Set this process's allocator so (mallopt(3)); another than glibc's is left as it is.
 
-
-def keep_freed_bodies() -> None:
-    """The same for large blocks, for a process that calls `give_back` some time after there were any.
-
-    Its threads share one heap: what one thread keeps, another would have to ask for anew.
+    For a process that calls `give_back` some time after there were large blocks. Its threads share one
+    heap: what one thread keeps, another would have to ask for anew.
     """
-    kept = (_M_TRIM_THRESHOLD, KEPT_BODIES_BYTES), (_M_MMAP_THRESHOLD, MAPPED_BODIES_BYTES)
-    _set((_M_ARENA_MAX, 1), *kept)
+    kept = (_M_TRIM_THRESHOLD, KEPT_BYTES), (_M_MMAP_THRESHOLD, MAPPED_BYTES)
+    for option in ((_M_ARENA_MAX, 1), *kept):
+        _call("mallopt", *option)
 
 
 def give_back() -> None:
     """Give all free memory back (malloc_trim(3)), which takes a millisecond or two for 100 MiB."""
     _call("malloc_trim", 0)
-
-
-def _set(*options: tuple[int, int]) -> None:
-    for option in options:
-        _call("mallopt", *option)
 
 
 def _call(name: str, *arguments: int) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
+import resource
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,14 +21,21 @@ from app.workers.channel import Message, messages, pack
 
 PROGRAM = """
 import sys, threading
-from app.workers.attendant import attend
+import numpy as np
+from app.workers import attendant
+
+attendant.KEEP_S = 0.2
+kept = []
 
 def answer(message):
     if message == {"for": "ever"}:
         threading.Event().wait()
+    if "bytes" in message:
+        freed = np.ones(message["bytes"], np.uint8)
+        kept.append(np.ones(100_000, np.uint8))  # What ends above it on the heap.
     return {"to": message}
 
-attend(int(sys.argv[1]), answer)
+attendant.attend(int(sys.argv[1]), answer)
 """
 
 
@@ -34,7 +44,7 @@ class Attendant:
 
     def __init__(self, control: socket.socket, process: subprocess.Popen[bytes]) -> None:
         self.control, self.process = control, process
-        self._messages = messages(control)
+        self._messages = messages(control, 30, pytest.fail)
 
     def ask(self, message: Message) -> None:
         self.control.sendall(pack(message))
@@ -104,3 +114,21 @@ def test_the_kernel_kills_it_before_the_server_when_memory_is_short() -> None:
     with attending() as it:
         it.reply()
         assert adjusted(it.process.pid) == min(adjusted("self") + SACRIFICE, 1000)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only there it can be asked for")
+def test_memory_is_given_back_when_nothing_comes() -> None:
+    size = 25 << 20
+
+    def resident(pid: int) -> int:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+
+    with attending() as it:
+        it.reply()
+        before = resident(it.process.pid)
+        it.ask({"bytes": size})
+        it.reply()
+        until = time.monotonic() + 30
+        while resident(it.process.pid) > before + size / 2:
+            assert time.monotonic() < until
+            time.sleep(0.05)

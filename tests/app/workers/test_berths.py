@@ -14,7 +14,7 @@ from app.dispatcher import Answer
 from app.workers import berths as module
 from app.workers.arena import ALIGNMENT, Mapping
 from app.workers.berths import BODY_BYTES, Berths
-from app.workers.memory import KEEP_S, KEPT_BODIES_BYTES
+from app.workers.memory import KEEP_S, KEPT_BYTES
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import Result, Task
 from tests.app.dispatching import encode, scenario
@@ -142,11 +142,11 @@ def test_memory_goes_back_when_it_was_not_needed_for_a_while(
 
 
 def test_no_more_is_kept_than_is_said() -> None:
-    places = Berths(KEPT_BODIES_BYTES, 3)
-    for size in (KEPT_BODIES_BYTES // 4, KEPT_BODIES_BYTES // 2, KEPT_BODIES_BYTES - 1000):
+    places = Berths(KEPT_BYTES, 3)
+    for size in (KEPT_BYTES // 4, KEPT_BYTES // 2, KEPT_BYTES - 1000):
         assert places.take(size - 1000) is not None
     places.tend()
-    assert sum(sizes(places)) <= KEPT_BODIES_BYTES + 3 * mmap.PAGESIZE
+    assert sum(sizes(places)) <= KEPT_BYTES + 3 * mmap.PAGESIZE
     places.close()
 
 

@@ -35,4 +35,21 @@ def test_a_blocking_socket_is_read_until_the_other_side_closes_it() -> None:
     with theirs:
         with ours:
             ours.sendall(pack({"a": 1}) + pack({"b": [2]}))
-        assert list(messages(theirs)) == [{"a": 1}, {"b": [2]}]
+        assert list(messages(theirs, 30, pytest.fail)) == [{"a": 1}, {"b": [2]}]
+
+
+def test_of_a_long_silence_the_reader_is_told_once_after_each_message() -> None:
+    ours, theirs = socket.socketpair()
+    silences: list[int] = []
+
+    def silent() -> None:
+        silences.append(len(silences))
+        # Were it told again, this would be sent again.
+        ours.sendall(pack({"after": len(silences)}))
+        if len(silences) == 3:
+            ours.close()
+
+    with ours, theirs:
+        got = list(messages(theirs, 0.01, silent))
+    assert got == [{"after": 1}, {"after": 2}, {"after": 3}]
+    assert len(silences) == 3
