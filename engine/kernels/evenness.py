@@ -148,7 +148,9 @@ class Filters(NamedTuple):
         ends = np.maximum.reduce(lain, axis=None), -np.minimum.reduce(lain, axis=None)
         largest = float(np.maximum(*ends))
         scale = _scale(largest)
-        b = np.ascontiguousarray(part).reshape(len(w), -1) * np.float32(scale)
+        b = np.ascontiguousarray(part).reshape(len(w), -1)
+        if scale != 1:
+            b = b * np.float32(scale)
         square = float(np.vecdot(b, b).max()) / b.shape[1]
         mean = float((np.abs(b) @ np.ones(b.shape[1], b.dtype)).max()) / b.shape[1]
         spread = Sizes(mean, square).with_one(largest * scale, w[0].size).spread

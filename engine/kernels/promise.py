@@ -9,6 +9,7 @@ digits of products.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -60,17 +61,16 @@ def sample_choices(c: Correlation, x: Array, w: Array) -> list[Choice]:
     """What does each sample of x (N, 1, C, *S) under w (O, C, K, 9): the fastest that keeps the promise."""
     filters, needed = Filters.of(w), digits(w, DIGITS - 1)
     found = [Choice(None)] * len(x)
-    offered = [
-        (plan, filters.spread * more, _most_spread(plan))
-        for plan in tilings(c)
-        if (more := filters.more(plan.height)) <= MOST_ALIKE or plan.height == 2
-    ]
+    more = cache(filters.more)  # most samples have the first tiles, and none asks about the others
 
     def look(n: int) -> None:
         own = Sizes.together(*sizes(x[n, 0]))
         if needed < DIGITS and needed + digits(x[n, 0], DIGITS - needed) <= DIGITS:
             return
-        for plan, spread, most in offered:
+        for plan in tilings(c):
+            if plan.height == 4 and more(4) > MOST_ALIKE:
+                continue
+            spread, most = filters.spread * more(plan.height), _most_spread(plan)
             if own.spread * spread < most:
                 count = plan.filters * plan.depth.kernel * c.channels
                 found[n] = Choice(plan, own.largest(most / spread, count))

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from engine.geometry import Axis, ranges
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.products import shares
-from engine.threads import PART_BYTES
+from engine.kernels.spacing import WRITTEN, pitch
+from engine.threads import LINE, PART_BYTES
 
 Array = NDArray[Any]
 Range = tuple[int, int]
@@ -45,6 +46,9 @@ FAST = 128
 
 MANY = 28
 """Tiles that one product should have; it has those of a strip of rows."""
+
+ENOUGH = 21
+"""Tiles of a product that has not room for so many, without longer strips for them."""
 
 DEPTHS = 8
 """Outputs along depth of a block: fewer transform more inputs twice, more leave the cache."""
@@ -125,10 +129,21 @@ class Tiling:
 
     @cached_property
     def down(self) -> int:
-        """Tiles of a strip along a column: more where rows are short, for products of many tiles."""
+        """Tiles of a strip along a column: more where rows are short, for products of many tiles.
+
+        Where the scratch has not room for so many, as many as come nearest.
+        """
         tiles = -(-self.c.positions[-2] // self.height)
         wanted = max(8 // self.height, -(-MANY // (self.strips * self.across)))
-        return -(-tiles // max(-(-tiles // wanted), self.least))
+        room = max(1, self._capacity // (self.filters * self.across * self._wide(1)))
+
+        def together(down: int) -> int:
+            return down * self.across * min(self.strips, room // down)
+
+        sizes = range(min(wanted, room), room + 1)
+        enough = (down for down in sizes if together(down) >= ENOUGH)
+        down = next(enough, None) or max(sizes, key=together)
+        return -(-tiles // max(-(-tiles // down), self.least))
 
     @property
     def least(self) -> int:
@@ -140,11 +155,16 @@ class Tiling:
     def _fitting(self) -> tuple[int, int]:
         """Outputs along depth of a block, and how many strips of them fit the scratch."""
         strip = self.filters * self.across * self.down
-        capacity = PART_BYTES * 2 // 3 // self.c.itemsize // strip
+        capacity = self._capacity // strip
         depths = min(self.depth.out, DEPTHS if self.depth.kernel > 1 else 1)
         while depths > 1 and self._wide(depths) > capacity:
             depths //= 2
         return depths, capacity // self._wide(depths)
+
+    @property
+    def _capacity(self) -> int:
+        """Numbers that a part of the scratch has for transformed inputs or outputs."""
+        return PART_BYTES * 2 // 3 // self.c.itemsize
 
     @property
     def fits(self) -> bool:
@@ -155,8 +175,7 @@ class Tiling:
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """Blocks whose transforms fit the scratch, of a tiling that `fits`."""
-        depths, fitting = self._fitting
-        columns = -(-self.strips // -(-self.strips // fitting))
+        (depths, fitting), columns = self._fitting, self._columns
         strips = -(-self.c.positions[-2] // (self.height * self.down))
         cuts = -(-strips // max(1, fitting // columns))
         rows = -(-strips // max(cuts, self.least))
@@ -165,6 +184,18 @@ class Tiling:
                 ranges(self.depth.out, depths), ranges(strips, rows), ranges(self.strips, columns)
             )
         )
+
+    @property
+    def _columns(self) -> int:
+        """Strips of a block along a row."""
+        return -(-self.strips // -(-self.strips // self._fitting[1]))
+
+    @property
+    def products(self) -> int:
+        """Products of a sample with all filters, of a tiling that `fits`: each has some tiles, side by side
+        or below each other, and reads all filters."""
+        down = -(-self.c.positions[-2] // (self.height * self.down))
+        return self.depth.out * down * -(-self.strips // self._columns)
 
     def _wide(self, depths: int) -> int:
         """Numbers of one transformed input or output over all channels and depths of a block."""
@@ -190,8 +221,9 @@ def tilings(c: Correlation) -> tuple[Tiling, ...]:
 
 def filter_bytes(c: Correlation) -> int:
     """The transformed filters, for all tiles that samples of one call may have."""
-    each = tilings(c)[0].depth.kernel * c.channels * c.outputs * c.itemsize
-    return each * sum(plan.filters for plan in tilings(c))
+    size = tilings(c)[0].depth.kernel * c.channels * c.outputs
+    each = pitch(size, c.itemsize, WRITTEN) * c.itemsize
+    return sum(plan.filters * each + LINE for plan in tilings(c))
 
 
 def suits(c: Correlation) -> bool:

@@ -25,23 +25,24 @@ from engine.geometry import Tile, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.evenness import exceeds
+from engine.kernels.gathering import as_items
 from engine.kernels.nan import settle
 from engine.kernels.patches import within
-from engine.kernels.products import multiply
 from engine.kernels.promise import Choice, sample_choices
+from engine.kernels.spacing import WRITTEN, spaced
 from engine.kernels.strips import Cut, cuts, views
 from engine.kernels.tiling import TAPS, WIDTH, Tiling, filter_matrix, tilings
-from engine.threads import for_each
+from engine.threads import aligned, for_each
 
 Array = NDArray[Any]
 
 BLOCK_FLOPS = 10_000_000
 """Of a block whose nine calls are long enough for threads to share the interpreter's lock."""
 
-TRANSFORMING = 6 * TAPS**2
+TRANSFORMING = 20
 """Work that takes as long as making one number of the transformed filters."""
 
-TRANSFORMED = 4096
+TRANSFORMED = 8192
 """Filters that are transformed at one go."""
 
 PlainSum = Callable[[Correlation, Array, Array, Array | None, Array], None]
@@ -110,23 +111,24 @@ def _tiles(c: Correlation, box: Sequence[slice]) -> Iterator[Tile]:
 
 
 def _transformed(plan: Tiling, w: Array) -> Array:
-    """The transformed filters (n, 6, 1, parts, K·C, O/parts) of w (O, C, K, 9)."""
+    """The transformed filters (n, 6, 1, parts, K·C, O/parts) of w (O, C, K, 9) with taps side by side."""
     both = filter_matrix(plan.height, w.dtype.str)
+    if w.strides[-1] < 0:
+        # Filters that are turned are read as they lie, and the matrix is turned.
+        both, w = np.ascontiguousarray(both[:, ::-1]), w[..., ::-1]
     (outputs, channels, deep), each = w.shape[:3], plan.together
-    found = np.empty((len(both), outputs // each, deep, channels, each), w.dtype)
+    found = spaced((len(both), outputs // each, deep, channels, each), w.dtype, WRITTEN, aligned)
 
-    def part(number: int, some: slice, made: slice) -> None:
-        own = w[number * each : (number + 1) * each][made, some].transpose(3, 2, 1, 0)
+    def part(number: int, k: int, some: slice, made: slice) -> None:
+        own = w[number * each : (number + 1) * each][made, some, k].swapaxes(0, 1)
         taps = direct.part(0, own.shape, w.dtype)
-        taps[...] = own
-        # Written through a copy: rows that lie a power of two apart would share cache lines.
-        out = direct.part(1, (1, 1, len(both), own[0].size), w.dtype)
-        multiply(both[None], taps.reshape(1, 1, TAPS * TAPS, -1), out)
-        found[:, number, :, some, made] = out.reshape(len(both), *own.shape[1:])
+        as_items(taps)[...] = as_items(own)
+        # Some channels of all filters, or filters of one channel: either way they are one row.
+        rows = found[:, number, k, some, made].reshape(len(both), -1, copy=False)
+        np.matmul(both, taps.reshape(-1, TAPS * TAPS).T, out=rows)
 
-    wide = min(each, max(1, TRANSFORMED // deep))
-    fitting = max(1, TRANSFORMED // (deep * wide))
-    cuts = direct.slices(channels, fitting), direct.slices(each, wide)
-    for_each(part, product(range(outputs // each), *cuts), TRANSFORMING * found.size)
+    cuts = direct.slices(channels, max(1, TRANSFORMED // each)), direct.slices(each, TRANSFORMED)
+    for_each(part, product(range(outputs // each), range(deep), *cuts), TRANSFORMING * found.size)
     # A product for every point, down and across, as products go through them.
-    return found.reshape(-1, WIDTH + TAPS - 1, 1, outputs // each, deep * channels, each)
+    points = (-1, WIDTH + TAPS - 1, 1, outputs // each, deep * channels, each)
+    return found.reshape(points, copy=False)

@@ -21,6 +21,8 @@ LARGE = [
     layer(64, 64, 56, 56),
     layer(128, 128, 28, 28),
     layer(256, 256, 14, 14),
+    layer(512, 512, 28, 28),
+    layer(640, 640, 32, 32),
     layer(16, 32, 16, 56, 56),
 ]
 
@@ -28,10 +30,11 @@ OTHERS = [
     layer(32, 32, 14, 14),
     layer(64, 64, 28, 28),
     layer(512, 512, 14, 14),
+    layer(128, 1280, 22, 50),
     layer(3, 64, 224, 224),
     layer(16, 16, 4, 8, 8),
 ]
-"""Few channels, small maps, many filters."""
+"""Few channels, small maps, many filters, products of few tiles."""
 
 
 @pytest.mark.parametrize("c", [*LARGE, *OTHERS], ids=lambda c: f"{c.channels} on {c.positions}")

@@ -33,3 +33,31 @@ def test_blocks_cover_every_output_once(shape: tuple[int, ...]) -> None:
     for block in found.blocks:
         seen[tuple(slice(lo * n, hi * n) for (lo, hi), n in zip(block, steps, strict=True))] += 1
     assert (seen == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "least"),
+    [(64, 56, 28), (512, 28, 19), (512, 56, 16), (512, 60, 18), (640, 32, 12)],
+)
+def test_products_have_as_many_tiles_as_the_scratch_has_room_for(
+    channels: int, size: int, least: int
+) -> None:
+    plan = engine.plan(
+        "conv",
+        {"padding": 1, "algorithm": "winograd"},
+        {"x": (1, channels, size, size), "weight": (channels, channels, TAPS, TAPS)},
+    )
+    found = tilings(plan.plan.geometry.correlation)[-1]
+    tiles = -(-size // found.height) * -(-size // WIDTH)
+    assert found.fits
+    assert tiles / found.products >= least
+
+
+def test_a_map_of_more_channels_than_a_tile_has_room_for_does_not_fit() -> None:
+    plan = engine.plan(
+        "conv",
+        {"padding": 1, "algorithm": "winograd"},
+        {"x": (1, 20_000, 8, 8), "weight": (1, 20_000, TAPS, TAPS)},
+    )
+    assert not tilings(plan.plan.geometry.correlation)[0].fits
+    assert plan.report()["algorithm"] == "direct"

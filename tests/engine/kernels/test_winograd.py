@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import engine
+from engine.kernels import winograd
+from engine.kernels.tiling import Tiling, transforms
 
 BY_NAME = {"algorithm": "winograd"}
 MARGIN = 6
@@ -187,3 +189,24 @@ def test_samples_that_are_mostly_zeros_are_summed_plainly() -> None:
     assert y[2].tobytes() == alone[0].tobytes() != sums[2].tobytes()
     dx = engine.backward("conv", config, dy=x, x=x, weight=w, wants=["dx"])["dx"]
     np.testing.assert_array_equal(dx[0, :, 6:9, 8:11], w[3])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("outputs", "channels", "deep", "together"),
+    [(24, 700, 1, 24), (512, 20, 1, 512), (32, 5, 3, 16), (9000, 2, 2, 9000)],
+)
+def test_filters_are_transformed(
+    outputs: int, channels: int, deep: int, together: int, turned: bool
+) -> None:
+    w = numbers(1, outputs, channels, deep, 9)
+    w = w[..., ::-1] if turned else w
+    shapes = {"x": (1, channels, *(deep, 9, 9)), "weight": (outputs, channels, deep, 3, 3)}
+    planned = engine.plan("conv", BY_NAME, shapes, "float64").plan.geometry.correlation
+    plan = Tiling(planned, 2)
+    object.__setattr__(plan, "together", together)
+    found = winograd._transformed(plan, w)
+    both = np.kron(transforms(2)[1], transforms(4)[1])
+    want = np.einsum("pt,ockt->pkco", both, w)
+    want = want.reshape(len(both), deep * channels, -1, together).swapaxes(1, 2)
+    np.testing.assert_allclose(found, want.reshape(found.shape), rtol=1e-12, atol=1e-12)
