@@ -28,6 +28,9 @@ ROUNDS = 5
 WORST = 12
 """Layers that are shown."""
 
+USUAL = 0.3
+"""Share of layers as networks have them: square maps, and as many filters as channels, by the 32."""
+
 MOST_FLOPS = 400_000_000
 """Of a sample: larger layers take long to time, and tiles save the most of them."""
 
@@ -84,7 +87,10 @@ def drawn(random: np.random.Generator, wanted: str) -> Correlation:
     """A layer of 3×3, or 3×3×3, with padding 1."""
     channels, outputs = (int(2 ** random.uniform(3, 9)) for _ in range(2))
     spatial = [int(2 ** random.uniform(2.5, 7)) for _ in range(2)]
-    if random.random() < 0.25:
+    if random.random() < USUAL:
+        channels = outputs = int(random.integers(1, 17)) * 32
+        spatial[1] = spatial[0]
+    elif random.random() < 0.25:
         spatial.insert(0, int(random.integers(3, 17)))
     shapes = {"x": (1, channels, *spatial), "weight": (outputs, channels, *(3,) * len(spatial))}
     plan = engine.plan("conv", {"padding": 1, "algorithm": wanted}, shapes).plan

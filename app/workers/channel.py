@@ -56,7 +56,7 @@ def messages(control: socket.socket, idle_s: float, idle: Callable[[], None]) ->
     """The messages on a blocking socket, until the other side closes it.
 
     Args:
-        idle_s: seconds without one after which `idle` is called, once after each message.
+        idle_s: seconds without a byte after which `idle` is called, once until there are more.
     """
     unpacker = Unpacker()
     poll = select.poll()

@@ -47,9 +47,6 @@ FAST = 128
 MANY = 28
 """Tiles that one product should have; it has those of a strip of rows."""
 
-ENOUGH = 21
-"""Tiles of a product that has not room for so many, without longer strips for them."""
-
 DEPTHS = 8
 """Outputs along depth of a block: fewer transform more inputs twice, more leave the cache."""
 
@@ -134,16 +131,20 @@ class Tiling:
         Where the scratch has not room for so many, as many as come nearest.
         """
         tiles = -(-self.c.positions[-2] // self.height)
-        wanted = max(8 // self.height, -(-MANY // (self.strips * self.across)))
         room = max(1, self._capacity // (self.filters * self.across * self._wide(1)))
 
         def together(down: int) -> int:
             return down * self.across * min(self.strips, room // down)
 
-        sizes = range(min(wanted, room), room + 1)
-        enough = (down for down in sizes if together(down) >= ENOUGH)
-        down = next(enough, None) or max(sizes, key=together)
-        return -(-tiles // max(-(-tiles // down), self.least))
+        least = min(8 // self.height, room)
+        lengths = sorted(
+            {
+                -(-tiles // max(-(-tiles // down), self.least))
+                for down in range(least, min(room, MANY) + 1)
+            }
+        )
+        # The shortest that make enough, else the shortest of those that come nearest.
+        return next((n for n in lengths if together(n) >= MANY), max(lengths, key=together))
 
     @property
     def least(self) -> int:

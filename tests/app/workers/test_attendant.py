@@ -33,6 +33,8 @@ def answer(message):
     if "bytes" in message:
         freed = np.ones(message["bytes"], np.uint8)
         kept.append(np.ones(100_000, np.uint8))  # What ends above it on the heap.
+        del freed
+        return {"resident": int(open("/proc/self/statm").read().split()[1])}
     return {"to": message}
 
 attendant.attend(int(sys.argv[1]), answer)
@@ -117,17 +119,17 @@ def test_the_kernel_kills_it_before_the_server_when_memory_is_short() -> None:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only there it can be asked for")
-def test_memory_is_given_back_when_nothing_comes() -> None:
-    size = 25 << 20
+def test_memory_is_kept_for_the_next_message_and_given_back_when_none_comes() -> None:
+    size, page = 25 << 20, resource.getpagesize()
 
     def resident(pid: int) -> int:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * page
 
     with attending() as it:
         it.reply()
         before = resident(it.process.pid)
         it.ask({"bytes": size})
-        it.reply()
+        assert it.reply()["resident"] * page > before + size / 2
         until = time.monotonic() + 30
         while resident(it.process.pid) > before + size / 2:
             assert time.monotonic() < until

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import threading
+import time
 
 import pytest
 from hypothesis import given
@@ -40,12 +42,16 @@ def test_a_blocking_socket_is_read_until_the_other_side_closes_it() -> None:
 
 def test_of_a_long_silence_the_reader_is_told_once_after_each_message() -> None:
     ours, theirs = socket.socketpair()
-    silences: list[int] = []
+    silences: list[float] = []
 
     def silent() -> None:
-        silences.append(len(silences))
-        # Were it told again, this would be sent again.
-        ours.sendall(pack({"after": len(silences)}))
+        silences.append(time.monotonic())
+        # Many silences later: were it told of each, there would be as many of these.
+        late = threading.Timer(0.3, send, [pack({"after": len(silences)})])
+        late.start()
+
+    def send(data: bytes) -> None:
+        ours.sendall(data)
         if len(silences) == 3:
             ours.close()
 

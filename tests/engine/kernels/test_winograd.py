@@ -9,7 +9,7 @@ import pytest
 
 import engine
 from engine.kernels import winograd
-from engine.kernels.tiling import Tiling, transforms
+from engine.kernels.tiling import Tiling, filter_bytes, tilings, transforms
 
 BY_NAME = {"algorithm": "winograd"}
 MARGIN = 6
@@ -210,3 +210,14 @@ def test_filters_are_transformed(
     want = np.einsum("pt,ockt->pkco", both, w)
     want = want.reshape(len(both), deep * channels, -1, together).swapaxes(1, 2)
     np.testing.assert_allclose(found, want.reshape(found.shape), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (128, 256), (100, 77)])
+def test_transformed_filters_take_what_the_plan_counts(shape: tuple[int, int]) -> None:
+    shapes = {"x": (1, shape[1], 56, 56), "weight": (*shape, 3, 3)}
+    c = engine.plan("conv", {"padding": 1} | BY_NAME, shapes).plan.geometry.correlation
+    found = winograd._transformed(tilings(c)[0], numbers(1, *shape, 1, 9).astype("f4"))
+    memory = found
+    while isinstance(memory.base, np.ndarray):
+        memory = memory.base
+    assert memory.nbytes == filter_bytes(c)
