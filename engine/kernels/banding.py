@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.blas import multiplies_in_place
 from engine.geometry import Axis, even, ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.slabs import Row, in_row, row
@@ -45,7 +46,11 @@ DEPTH = 4
 """Times the rows of a strip that a part is to hold, if that leaves columns: strips share what they read."""
 
 LEAST_WORK = 3_000_000
-"""Products of a sample, times the root of the taps, from which bands save more than making them takes."""
+"""Products of a sample, times the root of the taps, from which bands save more than making them takes,
+where BLAS copies operands."""
+
+LEAST_GATHERED = 350_000
+"""Numbers of a sample's patches from which they do where it multiplies in place."""
 
 MOST_SPARE = 8
 """Rows under a strip for each tap down, up to which cutting across pays: most of them meet zeros."""
@@ -92,8 +97,10 @@ def suits(c: Correlation) -> bool:
 def pay(c: Correlation) -> bool:
     """True where bands take less time than patches or flat planes, with which small maps need fewer calls.
 
-    The bound is where choices took least over 2954 random layers of one sample and of four.
+    The bounds are where choices took least over 2954 and 584 random layers of one sample and of four.
     """
+    if multiplies_in_place():
+        return c.gathered >= LEAST_GATHERED
     return c.flops // 2 * c.taps**0.5 >= LEAST_WORK
 
 

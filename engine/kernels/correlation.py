@@ -94,6 +94,11 @@ class Correlation:
         return 2 * self.groups * self.outputs * self.channels * self.taps * self.places
 
     @cached_property
+    def gathered(self) -> int:
+        """Numbers of a sample's patches: for each output position the inputs under all groups' taps."""
+        return self.groups * self.channels * self.taps * self.places
+
+    @cached_property
     def pointwise(self) -> bool:
         """True where a window is one input and every input has one window: nothing to gather."""
         return all(

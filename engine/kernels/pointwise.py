@@ -33,7 +33,10 @@ LEAST_RUN = 256
 """Positions for which a request of few samples is cut: fewer take less time than writing their sums."""
 
 LEAST_CHANNELS = 32
-"""Channels below which patches take less time where BLAS copies operands."""
+"""Channels below which patches take less time, in small layers at least."""
+
+LEAST_FLOPS = 2_000_000
+"""Work of a sample from which runs of fewer channels do too, where BLAS multiplies in place."""
 
 MOST_RUN = 1024
 """Positions of one product, at most: no sum is longer than those of other kernels."""
@@ -53,7 +56,7 @@ def suits(c: Correlation) -> bool:
 
 def pay(c: Correlation) -> bool:
     """True where products of runs take less time than patches, by random layers."""
-    return multiplies_in_place() or c.channels >= LEAST_CHANNELS
+    return c.channels >= LEAST_CHANNELS or (multiplies_in_place() and c.flops >= LEAST_FLOPS)
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:

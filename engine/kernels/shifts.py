@@ -45,6 +45,9 @@ LEAST_GATHERED = 13_000_000
 """Numbers of a sample's patches, times how many there are for one of dy, from which gathering a part of
 them saves more than turning dy takes, where BLAS copies operands."""
 
+LEAST_IN_PLACE = 100_000
+"""Numbers of a sample's patches from which it does where BLAS multiplies in place."""
+
 LEAST_TURNED = 16
 """Outputs from which turning dy pays for itself."""
 
@@ -57,12 +60,10 @@ def suits(c: Correlation) -> bool:
 
 
 def pay(c: Correlation) -> bool:
-    """True where shifts take less time than gathered patches, by random layers.
-
-    Where BLAS multiplies in place, shifts are made for its products, and few channels gain the most.
-    """
-    patches = c.channels * c.taps
-    return multiplies_in_place() or c.groups * c.places * patches**2 >= LEAST_GATHERED * c.outputs
+    """True where shifts take less time than gathered patches, by random layers."""
+    if multiplies_in_place():
+        return c.gathered >= LEAST_IN_PLACE
+    return c.gathered * c.channels * c.taps >= LEAST_GATHERED * c.outputs
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:

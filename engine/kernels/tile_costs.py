@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from engine.blas import multiplies_in_place
 from engine.kernels.correlation import Correlation
 from engine.kernels.tiling import WIDTH, tilings
 
@@ -22,7 +23,7 @@ as by a plain sum, four 0.80, eight 0.69."""
 
 
 class Costs(NamedTuple):
-    """Nanoseconds on one thread of the machine of docs/benchmarks/zen3; what counts is how they compare.
+    """Nanoseconds on one thread; what counts is how they compare.
 
     Attributes:
         product: less for multiplying by a weight.
@@ -42,13 +43,22 @@ class Costs(NamedTuple):
     filters: float
 
 
-COSTS = {
+COPYING = {
     "auto": Costs(0.92, 8.5, 19, 24, 11, 50e3, 120e3, 14),
     "fastest": Costs(0.88, 15, 18, 23, 9.5, 60e3, 5e3, 9),
 }
-"""With these the way chosen takes about as little as can be beside the better one: over 706 random layers
-up to 0.4 GFLOP, 173 larger ones, and 66 as networks have them, of one, four and eight samples, for `auto`,
-which looks at numbers before it uses tiles, and 243 for `fastest`."""
+"""Where BLAS copies operands, on the machine of docs/benchmarks/zen3. With these the way chosen takes about
+as little as can be beside the better one: over 706 random layers up to 0.4 GFLOP, 173 larger ones, and 66
+as networks have them, of one, four and eight samples, for `auto`, which looks at numbers before it uses
+tiles, and 243 for `fastest`."""
+
+IN_PLACE = {
+    "auto": Costs(0.75, 11, 14, 15, 8, 70e3, 100e3, 24),
+    "fastest": Costs(0.71, 18, 13, 18, 3.2, 7e3, 24e3, 21),
+}
+"""Where it multiplies in place, on a machine with 512-bit vectors: the same of 1829 and 729 layers."""
+
+COSTS = IN_PLACE if multiplies_in_place() else COPYING
 
 
 def pay(c: Correlation) -> bool:

@@ -58,11 +58,13 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SMALLEST = (
     (banding, "LEAST_WORK"),
+    (banding, "LEAST_GATHERED"),
     (pixels, "LEAST_RUNS"),
     (pixels, "LEAST_SUMMED"),
     (planes, "LEAST_WORK"),
     (pointwise, "LEAST_CHANNELS"),
     (shifts, "LEAST_GATHERED"),
+    (shifts, "LEAST_IN_PLACE"),
 )
 """Below these, layers go other ways, as they have not enough to do for the calls that these take."""
 

@@ -9,7 +9,7 @@ import pytest
 
 import engine
 from engine.geometry import Axis, strided_out
-from engine.kernels import dispatch, flat, planes, shifts
+from engine.kernels import banding, dispatch, flat, planes, pointwise, shifts
 from engine.kernels.correlation import Correlation
 from tests.engine.kernels.images import tensors
 
@@ -59,6 +59,42 @@ def test_gradients_of_depthwise_weights_go_to_their_kernels(
     c: Correlation, kernel: ModuleType
 ) -> None:
     assert dispatch._plain_weight(c) is kernel.backward_weight
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize(
+    ("way", "small", "large"),
+    [
+        (banding, layer(14, 3, 1, 8, 1, 1), layer(64, 3, 1, 96, 1, 1)),
+        (pointwise, layer(12, 1, 1, 1, 8, 16), layer(56, 1, 1, 1, 64, 256)),
+        (shifts, layer(9, 3, 1, 1, 4, 8), layer(56, 3, 1, 1, 64, 64)),
+    ],
+    ids=["bands", "runs", "shifts"],
+)
+def test_ways_of_many_calls_are_for_layers_with_work_for_them(
+    way: ModuleType,
+    small: Correlation,
+    large: Correlation,
+    in_place: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(way, "multiplies_in_place", lambda: in_place)
+    assert not way.pay(small)
+    assert way.pay(large)
+
+
+def test_where_blas_multiplies_in_place_less_work_is_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    layers = {
+        banding: layer(28, 3, 1, 64, 1, 1),
+        pointwise: layer(64, 1, 1, 1, 16, 200),
+        shifts: layer(28, 3, 1, 1, 16, 64),
+    }
+    for way, c in layers.items():
+        for in_place in (False, True):
+            monkeypatch.setattr(way, "multiplies_in_place", lambda found=in_place: found)
+            assert way.pay(c) == in_place
 
 
 def test_all_plans_of_a_layer_have_one_geometry() -> None:

@@ -37,6 +37,12 @@ OTHERS = [
 """Few channels, small maps, many filters, products of few tiles."""
 
 
+@pytest.fixture(autouse=True, params=["COPYING", "IN_PLACE"])
+def costs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What parts take with either kind of BLAS."""
+    monkeypatch.setattr(tile_costs, "COSTS", getattr(tile_costs, request.param))
+
+
 @pytest.mark.parametrize("c", [*LARGE, *OTHERS], ids=lambda c: f"{c.channels} on {c.positions}")
 def test_tiles_pay_for_large_layers_alone(c: Correlation) -> None:
     assert tile_costs.pay(c) == (c in LARGE)
