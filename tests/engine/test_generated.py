@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import engine
@@ -33,7 +33,16 @@ def test_float64_matches_the_reference(operation: str, data: st.DataObject) -> N
 @given(data=st.data(), dtype=st.sampled_from(["float32", "float16"]))
 def test_other_dtypes_match_the_reference(operation: str, dtype: str, data: st.DataObject) -> None:
     layer = data.draw(LAYERS[operation])
-    for got, want in zip(answer(layer, dtype), layer.expected(), strict=True):
+    expected = layer.expected()
+    # An exponential soon leaves the range of float16.
+    assume(
+        all(
+            np.abs(a).max(initial=0) < np.finfo(dtype).max / 2
+            for made in expected
+            for a in made.values()
+        )
+    )
+    for got, want in zip(answer(layer, dtype), expected, strict=True):
         assert {str(a.dtype) for name, a in got.items() if name != "indices"} == {dtype}
         assert_close(got, want, dtype, layer)
 
