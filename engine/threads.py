@@ -26,10 +26,9 @@ PART_BYTES = 3 << 19
 SCRATCH_BYTES = 3 * PART_BYTES
 """All scratch of one thread."""
 
-SMALL_FLOPS = 24_000_000 if blas.multiplies_in_place() else 12_000_000
+SMALL_FLOPS = 12_000_000
 """Below this much work, counted as operations of products, another thread costs more than it saves: by
-the hand-over, and since both wait for the interpreter's lock after each of many short calls. Where BLAS
-multiplies in place, twice as much takes about as long."""
+the hand-over, and since both wait for the interpreter's lock after each of many short calls."""
 
 LINE = 64
 """Bytes in a cache line, and in the widest vector."""

@@ -96,9 +96,13 @@ def algorithm(c: Correlation) -> str:
 
 def adjoint_algorithm(c: Correlation) -> str:
     """What `correlate_input` runs."""
-    phases = adjoints.phases(c) or ()
-    tiled = any(p.correlation is not None and _tiled(p.correlation) for p in phases)
-    return "winograd" if tiled else "direct"
+    return "winograd" if any(map(_tiled, _phase_correlations(c))) else "direct"
+
+
+def _phase_correlations(c: Correlation) -> list[Correlation]:
+    """The correlations that the gradient of x consists of, where it is gathered."""
+    found = (phase.correlation for phase in adjoints.phases(c) or ())
+    return [correlation for correlation in found if correlation is not None]
 
 
 @lru_cache(maxsize=4096)
@@ -130,11 +134,12 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
     several = any(k.suits(c) for k in SUMMED) or patch_sums.share_count(c) > 1
     summed = weights * (1 + SHARES) if several else 0
     if not adjoint and not _tiled(c):
-        both = [c, *(p.correlation for p in adjoints.phases(c) or () if p.correlation is not None)]
-        probes = (joined.probe_bytes(each) for each in both if _joined(each))
+        probes = (joined.probe_bytes(a) for a in (c, *_phase_correlations(c)) if _joined(a))
         return held + summed + max(probes, default=0)
     shares = filtering.share_bytes(c) if _by_tiles(c) else 0
-    return held + summed + tiling.filter_bytes(c) + shares
+    # The gradient's channels are the outputs, so that it may have larger tiles.
+    tiled = [each for each in (c, *_phase_correlations(c)) if _tiled(each)]
+    return held + summed + max(map(tiling.filter_bytes, tiled)) + shares
 
 
 def _weights(c: Correlation) -> int:

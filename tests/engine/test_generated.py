@@ -35,13 +35,8 @@ def test_other_dtypes_match_the_reference(operation: str, dtype: str, data: st.D
     layer = data.draw(LAYERS[operation])
     expected = layer.expected()
     # An exponential soon leaves the range of float16.
-    assume(
-        all(
-            np.abs(a).max(initial=0) < np.finfo(dtype).max / 2
-            for made in expected
-            for a in made.values()
-        )
-    )
+    largest = max(np.abs(a).max(initial=0) for made in expected for a in made.values())
+    assume(dtype != "float16" or not 30_000 < largest < np.inf)
     for got, want in zip(answer(layer, dtype), expected, strict=True):
         assert {str(a.dtype) for name, a in got.items() if name != "indices"} == {dtype}
         assert_close(got, want, dtype, layer)

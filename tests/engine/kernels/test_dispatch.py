@@ -83,7 +83,7 @@ def test_ways_of_many_calls_are_for_layers_with_work_for_them(
     assert way.pay(large)
 
 
-def test_where_blas_multiplies_in_place_less_work_is_enough(
+def test_bounds_are_those_of_the_blas(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     layers = {
