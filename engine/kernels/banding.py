@@ -49,7 +49,7 @@ LEAST_WORK = 3_000_000
 """Products of a sample, times the root of the taps, from which bands save more than making them takes,
 where BLAS copies operands."""
 
-LEAST_GATHERED = 350_000
+LEAST_IN_PLACE = 350_000
 """Numbers of a sample's patches from which they do where it multiplies in place."""
 
 MOST_SPARE = 8
@@ -100,7 +100,7 @@ def pay(c: Correlation) -> bool:
     The bounds are where choices took least over 2954 and 584 random layers of one sample and of four.
     """
     if multiplies_in_place():
-        return c.gathered >= LEAST_GATHERED
+        return c.gathered >= LEAST_IN_PLACE
     return c.flops // 2 * c.taps**0.5 >= LEAST_WORK
 
 

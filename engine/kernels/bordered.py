@@ -90,7 +90,7 @@ def suits(c: Correlation) -> bool:
     """
     if c.mode == "zeros":
         return False
-    if c.taps <= FEW_TAPS and c.groups * c.channels * c.taps * c.places < FEW_COLUMNS:
+    if c.taps <= FEW_TAPS and c.gathered < FEW_COLUMNS:
         return False
     return sum(prod(strip.sizes) for strip in strips(c)) <= c.places * c.taps
 

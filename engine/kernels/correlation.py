@@ -91,7 +91,7 @@ class Correlation:
     @cached_property
     def flops(self) -> int:
         """Of one map for one sample, a multiply-add counted as 2."""
-        return 2 * self.groups * self.outputs * self.channels * self.taps * self.places
+        return 2 * self.outputs * self.gathered
 
     @cached_property
     def gathered(self) -> int:

@@ -128,17 +128,16 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
         return rearranged_bytes(bordered.unbordered(c), ordered) + bordered.strip_bytes(c)
     weights = _weights(c)
     held = weights * (1 + (not ordered) + c.channels_last)
-    adjoint = adjoint_algorithm(c) == "winograd"
     if _plain_weight(c) is pixels.backward_weight:
         return held + weights * SHARES
     several = any(k.suits(c) for k in SUMMED) or patch_sums.share_count(c) > 1
     summed = weights * (1 + SHARES) if several else 0
-    if not adjoint and not _tiled(c):
-        probes = (joined.probe_bytes(a) for a in (c, *_phase_correlations(c)) if _joined(a))
-        return held + summed + max(probes, default=0)
-    shares = filtering.share_bytes(c) if _by_tiles(c) else 0
     # The gradient's channels are the outputs, so that it may have larger tiles.
-    tiled = [each for each in (c, *_phase_correlations(c)) if _tiled(each)]
+    both = (c, *_phase_correlations(c))
+    tiled = [each for each in both if _tiled(each)]
+    if not tiled:
+        return held + summed + max(map(joined.probe_bytes, filter(_joined, both)), default=0)
+    shares = filtering.share_bytes(c) if _by_tiles(c) else 0
     return held + summed + max(map(tiling.filter_bytes, tiled)) + shares
 
 

@@ -33,10 +33,10 @@ LEAST_RUN = 256
 """Positions for which a request of few samples is cut: fewer take less time than writing their sums."""
 
 LEAST_CHANNELS = 32
-"""Channels below which patches take less time, in small layers at least."""
+"""Channels from which runs take less time than patches."""
 
 LEAST_FLOPS = 2_000_000
-"""Work of a sample from which runs of fewer channels do too, where BLAS multiplies in place."""
+"""Work of a sample from which those of fewer channels do too, where BLAS multiplies in place."""
 
 MOST_RUN = 1024
 """Positions of one product, at most: no sum is longer than those of other kernels."""

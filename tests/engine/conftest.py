@@ -58,7 +58,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SMALLEST = (
     (banding, "LEAST_WORK"),
-    (banding, "LEAST_GATHERED"),
+    (banding, "LEAST_IN_PLACE"),
     (pixels, "LEAST_RUNS"),
     (pixels, "LEAST_SUMMED"),
     (planes, "LEAST_WORK"),

@@ -284,6 +284,11 @@ def test_tensors_between_addresses_are_copied_once(between: int) -> None:
         ),
         (
             "conv",
+            {"padding": 1, "algorithm": "winograd"},
+            {"x": (1, 1200, 8, 12), "weight": (128, 1200, 3, 3), "dy": (1, 128, 8, 12)},
+        ),
+        (
+            "conv",
             {"groups": 3, "padding": 15},
             {"x": (1, 3, 40, 700), "weight": (3, 1, 31, 31), "dy": (1, 3, 40, 700)},
         ),
@@ -315,6 +320,7 @@ def test_tensors_between_addresses_are_copied_once(between: int) -> None:
         "copies of a weight in another order",
         "short rows of many windows",
         "filters of one channel that are transformed",
+        "larger tiles for the gradient",
         "wide maps of few channels",
         "more padding than inputs",
         "maxima far apart",

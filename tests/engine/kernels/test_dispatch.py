@@ -83,9 +83,7 @@ def test_ways_of_many_calls_are_for_layers_with_work_for_them(
     assert way.pay(large)
 
 
-def test_bounds_are_those_of_the_blas(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_bounds_are_those_of_the_blas(monkeypatch: pytest.MonkeyPatch) -> None:
     layers = {
         banding: layer(28, 3, 1, 64, 1, 1),
         pointwise: layer(64, 1, 1, 1, 16, 200),
