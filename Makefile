@@ -1,4 +1,4 @@
-# Convoke from a fresh clone: Python 3.11 or newer, Node 20 or newer, and make. `make help` lists the targets.
+# Convoke from a fresh clone: Python 3.11 or newer, Node 20.19 or newer, and make. `make help` lists the targets.
 # Every step leaves a stamp, so a second run does only what has changed.
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \

@@ -95,7 +95,8 @@ class Settings:
     port: int = _row(8000, "Port to listen on; 0 takes a free one.", high=65535)
     workers: int = _row(
         available_cpus,
-        "Worker processes that compute; 0 computes on a thread of the server process.",
+        "Worker processes that compute, beside one for small work while these hold large; "
+        "0 computes on a thread of the server process.",
         shown="the CPUs this process may use",
         high=1024,
     )
@@ -150,7 +151,7 @@ class Settings:
         512 * MiB, "Largest output of one request, from its plan.", unit="bytes", limit=True
     )
     max_workspace_bytes: int = _row(
-        1 * GiB, "Largest workspace of one request, from its plan.", unit="bytes", limit=True
+        1 * GiB, "Largest workspace of one request on each thread, from its plan.", unit="bytes", limit=True
     )
     max_tensor_bytes: int = _row(
         768 * MiB,
@@ -281,7 +282,7 @@ def limits(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def table() -> str:
-    """The table in Markdown, as `docs/settings.md` has it."""
+    """The table in Markdown, as README.md has it."""
     lines = [
         "| variable | option | default | unit | meaning |",
         "| --- | --- | --- | --- | --- |",
