@@ -24,6 +24,7 @@ default settings. All run on this machine beside the load generator. Servers tak
 rounds; rates and latencies are over all rounds, ratios are medians over neighbouring rounds with the
 extremes in brackets. `batch` is the mean number of requests in a call, `CPU` the time of the whole
 process tree for one request, `memory` that of the process tree with shared pages counted once.
+Overload is beside the mean of the peaks before and after it, a flood beside the idle round before it.
 """
 
 

@@ -42,7 +42,7 @@ SHORT, FULL = Effort(3, 0.8), Effort(5, 1.5)
 
 @dataclass(frozen=True)
 class Overload:
-    """A server at twice its peak: the peak's rounds, and the overload's with retries obeyed."""
+    """A server at twice its peak: the overload's rounds, retries obeyed, and the peak's around them."""
 
     server: str
     queue: int
@@ -115,11 +115,13 @@ def overload(bench: Bench, effort: Effort, found: Findings) -> None:
     for stream, connections, queue in (("small-forward", 64, 256), ("middle-forward", 16, 32)):
         server = f"ours, queue of {queue}"
         probe = Spec(stream=stream, connections=connections, seconds=1.5 * effort.scale)
-        peak = bench.paired((server,), probe, 2)[server]
-        rate = 2 * max(outcome.rate for outcome in peak)
-        spec = replace(probe, rate=rate, connections=512, seconds=5.0 * effort.scale, obey=True)
-        over = bench.paired((server,), spec, effort.few)[server]
-        found.overload[stream] = Overload(server, queue, peak, over)
+        spec = replace(probe, connections=512, seconds=5.0 * effort.scale, obey=True)
+        each = Overload(server, queue, bench.round(server, probe), [])
+        for number in range(effort.rounds):
+            rate = 2 * each.peak[-1].rate
+            each.over.extend(bench.round(server, replace(spec, rate=rate, seed=number)))
+            each.peak.extend(bench.round(server, replace(probe, seed=number)))
+        found.overload[stream] = each
 
 
 def fairness(bench: Bench, effort: Effort, found: Findings) -> None:
@@ -129,7 +131,7 @@ def fairness(bench: Bench, effort: Effort, found: Findings) -> None:
     late = replace(small, delay=0.5)
     bench.round(OURS, replace(flood, seconds=0.5))
     fair = Fairness([], [], [])
-    for _ in range(effort.few):
+    for _ in range(effort.rounds):
         fair.alone.extend(bench.round(OURS, replace(small, seconds=1.0)))
         fair.beside.extend(bench.round(OURS, replace(flood, source=NEIGHBOUR), aside=[late])[1:])
         fair.same.extend(bench.round(OURS, flood, aside=[late])[1:])

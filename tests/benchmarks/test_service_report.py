@@ -13,9 +13,9 @@ from benchmarks.service_scenarios import ECHO, OURS, SIMPLE, SIMPLE_1, Fairness,
 from benchmarks.service_targets import checks
 
 
-def outcome() -> Outcome:
-    due = np.linspace(0.0, 1.0, 11)
-    zero = np.zeros(11)
+def outcome(answers: int = 11) -> Outcome:
+    due = np.linspace(0.0, 1.0, answers)
+    zero = np.zeros(answers)
     spec = Spec(stream="small-forward", connections=1, seconds=1.0)
     return Outcome(spec, due, due, due + 0.1, zero + 200, zero, zero + 8, [2], [], 1 << 20, 0.5)
 
@@ -32,7 +32,7 @@ def findings() -> Findings:
     return Findings(
         closed=dict.fromkeys(loads, rounds),
         ladder={100.0: {OURS: some}},
-        overload={"small-forward": Overload("ours, queue of 256", 256, some, some)},
+        overload={"small-forward": Overload("ours, queue of 256", 256, 2 * some, some)},
         fairness=Fairness(some, some, some),
     )  # fmt: skip
 
@@ -50,6 +50,16 @@ def test_everything_that_was_run_is_told() -> None:
             for numbers in servers.values():
                 assert numbers.keys() >= {"requests_per_s", "p50_ms", "p99_ms", "p999_ms"}
                 assert numbers.keys() >= {"bytes_per_s", "memory_bytes", "batch"}
+
+
+def test_overload_is_held_to_the_peaks_beside_it() -> None:
+    peak, over = [outcome(count) for count in (11, 31, 101)], [outcome(21), outcome(33)]
+    found = Findings(overload={"small-forward": Overload("ours, queue of 256", 256, peak, over)})
+    before, between, after = (each.rate for each in peak)
+    ratios = [over[0].rate * 2 / (before + between), over[1].rate * 2 / (between + after)]
+    accepted = checks(found)[0]
+    assert (accepted.low, accepted.high) == (min(ratios), max(ratios))
+    assert not accepted.met
 
 
 def test_every_large_body_has_its_target() -> None:

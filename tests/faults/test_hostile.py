@@ -16,7 +16,8 @@ from benchmarks.stress.client import wire
 from benchmarks.stress.crowd import Crowd
 from benchmarks.stress.service import Service
 from benchmarks.stress.traffic import recorded
-from tests.faults.hostile import JSON, POOL, REQUESTS, SPOKEN, Hostile, good, spoken
+from tests.faults.bare import SPOKEN
+from tests.faults.hostile import JSON, POOL, REQUESTS, Hostile, good, spoken
 
 PATIENCE_S = 30.0
 """Most of them take milliseconds; only a body that is refused unread is waited for, for 2 s."""
