@@ -58,6 +58,7 @@ export function pointing(element: HTMLElement, canvas: HTMLCanvasElement, option
     const index = find(event);
     if (index < 0 || stroke) return;
     options.onSelect?.(index);
+    options.onPress?.(index);
     if (brushOf(options) === null || event.button !== 0) return;
     event.preventDefault();
     // Which the line above keeps the browser from doing: the grid that was painted on is the one that keys go to.

@@ -17,7 +17,10 @@ export interface GridOptions {
   /** Words for a cell of the plane. */
   readonly describe: (index: number) => string;
   readonly onHover?: (index: number) => void;
+  /** A cell is chosen, by a pointer or by keys. */
   readonly onSelect?: (index: number) => void;
+  /** A pointer presses a cell: for what keys that only pass must not do. */
+  readonly onPress?: (index: number) => void;
   readonly onClear?: () => void;
   /** A new value for a cell: absent where the tensor is not the user's to set. */
   readonly onEdit?: (index: number, value: number) => void;

@@ -1,7 +1,7 @@
 /** The picture, the filters and the layer's few settings. */
 
 import { h } from "../../core/dom";
-import { computed, type Read } from "../../core/signal";
+import { computed, type Read, signal } from "../../core/signal";
 import { segments, toggle } from "../../form/widgets";
 import { scaleOf } from "../../grid/colour";
 import { NO_RING } from "../../grid/draw";
@@ -39,6 +39,7 @@ function filterGrid(settings: Read<ImageSettings>, put: Put, filter: Filter): HT
   const values = computed(() => filterValues(settings(), filter));
   const kernel = computed(() => settings().kernel);
   const drawn = filter === "drawn";
+  const chosen = signal(-1);
   const edit = (index: number, value: number) => {
     const now = Array.from(values());
     now[index] = Math.fround(value);
@@ -48,11 +49,14 @@ function filterGrid(settings: Read<ImageSettings>, put: Put, filter: Filter): HT
   return gridView({
     label: () => `${FILTER_LABELS[filter]} filter`,
     plane: () => ({ rows: kernel(), cols: kernel(), values: values(), scale: scaleOf(values(), true), ring: NO_RING }),
-    light: () => NO_LIGHT,
+    // A smaller kernel may not have the cell.
+    light: () => (chosen() < values().length ? { ...NO_LIGHT, selected: chosen() } : NO_LIGHT),
     cell: () => 72 / kernel(),
     describe: (index) => `row ${Math.floor(index / kernel())}, column ${index % kernel()}: ${values()[index]}`,
     onEdit: drawn ? edit : undefined,
-    onSelect: drawn ? (index: number) => edit(index, values()[index] > 0 ? -0.5 : values()[index] < 0 ? 0 : 0.5) : undefined,
+    onSelect: drawn ? chosen.set : undefined,
+    onClear: () => chosen.set(-1),
+    onPress: drawn ? (index: number) => edit(index, values()[index] > 0 ? -0.5 : values()[index] < 0 ? 0 : 0.5) : undefined,
     data: { filter: () => filter },
   }).element;
 }

@@ -1,7 +1,7 @@
 /** Image: the user's picture through one layer and back, and the gradient of any unit at the input. */
 
-import { type Child, h } from "../../core/dom";
-import { computed, effect, memo, onCleanup, type Read, signal } from "../../core/signal";
+import { h } from "../../core/dom";
+import { computed, effect, memo, onCleanup, type Read, signal, untrack } from "../../core/signal";
 import { Unreadable } from "../../core/readback";
 import type { App } from "../../state/app";
 import { resource } from "../../state/resource";
@@ -20,24 +20,30 @@ export function imageView(app: App): HTMLElement {
   const put = (change: Partial<ImageSettings>) => settings.update((now) => ({ ...now, ...change }));
   const own = app.picture;
   const grey = signal<Grey | null>(null);
+  const size = memo(() => settings().size);
   effect(() => {
-    const { size } = settings();
+    const pixels = size();
     const blob = own();
     if (!blob) {
-      grey.set(sample(size));
+      grey.set(sample(pixels));
       return;
     }
-    fromBlob(blob, size).then((picture) => grey.set(picture), (error: unknown) => {
+    let outdated = false;
+    fromBlob(blob, pixels).then((picture) => outdated || grey.set(picture), (error: unknown) => {
+      if (outdated) return;
       app.notice.set(error instanceof Unreadable ? `Your picture could not be used: ${error.message}.` : "This file is not a picture that the browser can read.");
       own.set(null);
     });
+    return () => {
+      outdated = true;
+    };
   });
   // A change of the unit alone asks for its gradient only, not for the maps again.
   const layer = memo(() => JSON.stringify({ ...settings(), unit: null }));
   const ready = computed(() => {
     const image = grey();
-    layer();
-    return image && image.size === settings().size ? { settings: JSON.parse(layer()) as ImageSettings, image } : null;
+    const wanted = JSON.parse(layer()) as ImageSettings;
+    return image?.size === wanted.size ? { settings: wanted, image } : null;
   });
   const passed = resource(app, ready, (asked, abort) => pass(app.client, asked.settings, asked.image, abort));
   const unitAsked = computed(() => {
@@ -92,12 +98,12 @@ function accept(own: { set(blob: Blob | null): void }): void {
   });
 }
 
-function body(passed: Read<Passed>, traced: Read<Traced | null>, put: (change: Partial<ImageSettings>) => void, settings: Read<ImageSettings>): Child {
+function body(passed: Read<Passed>, traced: Read<Traced | null>, put: (change: Partial<ImageSettings>) => void, settings: Read<ImageSettings>): HTMLElement {
   const top = h("div", { class: "image-top" });
   const width = widthOf(top, 900);
   const third = () => Math.min(330, Math.floor((width() - 2 * 28) / (width() < 620 ? 1 : 3)));
   const one = (id: string, label: string, maps: Read<Maps>, tone: Tone) =>
-    mapView({ id, label, maps, channel: 0, tone, width: third, chosen: () => -1 });
+    mapView({ id, label: () => label, maps, channel: 0, tone, width: third, chosen: () => -1 });
   const flat = (of: Grey, values: Float32Array): Maps => ({ channels: 1, rows: of.size, cols: of.size, values });
   const picture = () => flat(passed().image, passed().image.values);
   const gradient = () => flat(passed().image, traced()?.dx ?? new Float32Array(passed().image.values.length));
@@ -106,12 +112,9 @@ function body(passed: Read<Passed>, traced: Read<Traced | null>, put: (change: P
     figure("Rebuilt", "by unpooling and transposed convolution", one("rebuilt", "The rebuilt picture", () => passed().rebuilt, "signed"), rangeOf(() => passed().rebuilt, "signed")),
     figure("Gradient", "of the chosen unit at the input", one("gradient", "The gradient at the input", gradient, "signed"), rangeOf(gradient, "signed")));
   const key = memo(() => passed().feature.channels);
-  return [
-    top,
-    () => closeUp(passed(), traced()),
-    () => (key(), stack("feature", "Feature maps", passed, put, settings)),
-    () => (key(), stack("pooled", "Pooled", passed, put, settings)),
-  ];
+  // Made anew for another number of maps only: the one that has the focus keeps it where another answer comes.
+  const stacked = (stage: "feature" | "pooled", title: string) => () => (key(), untrack(() => stack(stage, title, passed, put, settings)));
+  return h("div", null, top, () => closeUp(passed(), traced()), stacked("feature", "Feature maps"), stacked("pooled", "Pooled"));
 }
 
 /** What an exported picture has: the same as the page, row by row. */
@@ -163,7 +166,7 @@ function stack(stage: "feature" | "pooled", title: string, passed: Read<Passed>,
       put({ unit });
     };
     row.append(h("figure", { class: "map-figure small" },
-      mapView({ id: stage, label: `${title}: ${name()}`, maps, channel, tone: "plain", width: each, chosen, onSelect: select }),
+      mapView({ id: stage, label: () => `${title}: ${name()}`, maps, channel, tone: "plain", width: each, chosen, onSelect: select }),
       h("figcaption", null, h("span", null, name))));
   }
   return h("section", { class: "map-section" },

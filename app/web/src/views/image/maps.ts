@@ -19,7 +19,7 @@ export function toneScale(values: ArrayLike<number>, tone: Tone): Scale {
 
 export interface MapOptions {
   readonly id: string;
-  readonly label: string;
+  readonly label: Read<string>;
   readonly maps: Read<Maps>;
   readonly channel: number;
   readonly tone: Tone;
@@ -39,7 +39,7 @@ export function mapView(options: MapOptions): HTMLElement {
   });
   const cell = computed(() => Math.min(24, (options.width() - 6) / plane().cols));
   const grid = gridView({
-    label: () => options.label, plane, cell,
+    label: options.label, plane, cell,
     light: () => ({ ...NO_LIGHT, selected: options.chosen() }),
     describe: (index) => `row ${Math.floor(index / plane().cols)}, column ${index % plane().cols}: ${brief(plane().values[index] ?? 0)}`,
     onSelect: options.onSelect,
