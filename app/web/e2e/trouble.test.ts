@@ -2,7 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { grid, launch, link, open, settled } from "./browser";
+import { go, grid, launch, link, open, settled } from "./browser";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -91,6 +91,46 @@ describe("a service in trouble", () => {
     await done();
   });
 
+  it("is told once, and leaves the way to ask again under the finger and the focus", async () => {
+    const { page, done } = await open(browser, "", { expected: /503/ });
+    const now = page.getByRole("button", { name: "Try now" });
+    let asked = 0;
+    let wait = "1";
+    await page.route("**/v1/conv/*", (route) => {
+      asked += 1;
+      return route.fulfill(problem(503, { "retry-after": wait }));
+    });
+    await page.getByRole("button", { name: "more Stride" }).click();
+    await now.focus();
+    const status = page.getByRole("status").filter({ hasText: "The service is busy." });
+    const told = await status.evaluateHandle((element) => {
+      const seen = { changes: 0 };
+      new MutationObserver((records) => {
+        seen.changes += records.length;
+      }).observe(element, { childList: true, characterData: true, subtree: true });
+      return seen;
+    });
+    const first = asked;
+    await expect.poll(() => asked).toBeGreaterThan(first + 1);
+    expect(await now.evaluate((element) => element === document.activeElement)).toBe(true);
+    expect(await told.evaluate(({ changes }) => changes)).toBe(0);
+    expect(await status.textContent()).toMatch(/is busy\..*asks again by itself$/);
+    wait = "30";
+    await expect.poll(() => page.locator(".trouble").textContent()).toMatch(/, in \d\d s\. Try now$/);
+    await now.hover();
+    await page.mouse.down();
+    await page.waitForTimeout(1300);
+    const held = asked;
+    await page.mouse.up();
+    await expect.poll(() => asked).toBe(held + 1);
+    await page.unroute("**/v1/conv/*");
+    await now.press("Enter");
+    await page.locator(".trouble").waitFor({ state: "detached" });
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Trace");
+    await settled(page);
+    await done();
+  });
+
   it("says why where no control stands for what it refuses", async () => {
     const { page, done } = await open(browser, "", { expected: /422/ });
     const body = JSON.stringify({ title: "Empty output", status: 422, detail: "x", errors: [{ loc: ["x", "shape", 2], msg: "no window fits", expected: "at least 9" }] });
@@ -99,6 +139,31 @@ describe("a service in trouble", () => {
     await page.locator(".panel .refusal").waitFor();
     expect(await page.locator(".panel .refusal").textContent()).toBe("That is not possible: no window fits (at least 9).");
     expect(await page.getByRole("combobox", { name: "Operation" }).inputValue()).toBe("conv");
+    await done();
+  });
+
+  it("says why a link or a file is refused, on every view and in narrow windows", async () => {
+    const { page, done } = await open(browser, "", { expected: /422/, viewport: { width: 375, height: 700 } });
+    const said = page.locator(".notice");
+    const before = await page.evaluate(() => window.convoke.value("y"));
+    const wrong = { op: "conv", size: "5.5", config: { dilation: 9 } };
+    for (const view of ["trace", "verify"]) {
+      // One of a layer that is possible: what is said of the last one goes with it.
+      await go(page, link({ view }));
+      await said.waitFor({ state: "detached" });
+      await go(page, link({ ...wrong, view }));
+      await said.waitFor();
+      expect((await said.textContent())!.match(/is not possible/g), view).toHaveLength(1);
+      expect(await said.textContent()).toContain("The one before it is kept.");
+      expect(await page.evaluate(() => window.convoke.value("y"))).toEqual(before);
+    }
+    expect(await page.locator(".refusal").count()).toBe(0);
+    await go(page, link({ view: "verify" }));
+    await said.waitFor({ state: "detached" });
+    await page.locator(".bar .menu summary").click();
+    const buffer = Buffer.from(JSON.stringify({ state: link({ ...wrong, view: "verify" }), tensors: {} }));
+    await page.locator('input[aria-label="A saved layer"]').setInputFiles({ name: "layer.json", mimeType: "application/json", buffer });
+    await said.getByText("is not possible").waitFor();
     await done();
   });
 

@@ -1,8 +1,9 @@
 /** Where the key that a service asks for is typed, changed and forgotten. */
 
 import { append, type Child, h } from "./core/dom";
-import { effect, memo, signal } from "./core/signal";
+import { memo, signal } from "./core/signal";
 import { menu } from "./form/widgets";
+import { leaving, toView } from "./shell";
 import type { App } from "./state/app";
 import { readKey } from "./state/key";
 
@@ -13,10 +14,8 @@ const NO_KEY = "A key has up to 4,096 ASCII letters, digits and signs, and no sp
 export function accessBar(app: App): HTMLElement {
   const { locked } = app.session;
   const bar = h("div", { class: () => (locked() ? "trouble access" : null), "data-trouble": () => (locked() ? "key" : null) });
-  effect(() => {
-    // The key has fitted, and the field that it was typed into is about to go: so that the focus is not lost with it.
-    if (!locked() && bar.contains(document.activeElement)) toView(app);
-  });
+  // Where the key has fitted, the field that it was typed into goes.
+  leaving(app, bar, locked);
   append(bar, h("div", { role: "status" }, () => said(app)));
   append(bar, () => locked() && keyForm(app, () => undefined));
   return bar;
@@ -72,9 +71,4 @@ export function keyMenu(app: App): Child {
     ]);
     return shown;
   };
-}
-
-/** Puts the focus on the tab of the view on show. */
-function toView(app: App): void {
-  document.getElementById(`tab-${app.view()}`)?.focus();
 }

@@ -65,14 +65,17 @@ function followCatalogue(): void {
   });
 }
 
-/** A link whose layer the service refuses falls back to the first layer, with the reason kept. */
+/** The layer of a link or file that the service refuses: every view says why, and where none was on show the first one is. */
 function fallBack(): void {
   effect(() => {
     const refusal = app.session.refusal();
-    if (!refusal || refusal.field !== "link" || app.session.served.peek()) return;
+    if (refusal?.field !== "link") return;
+    const { reason, expected, wanted } = refusal;
+    const kept = app.session.served.peek() !== null;
     const before = app.notice.peek();
-    app.notice.set(`${before ? `${before} ` : ""}The layer of this link is not possible: ${refusal.reason}. Another is shown instead.`);
-    app.session.want(start(refusal.wanted.op));
+    app.notice.set(`${before ? `${before} ` : ""}The layer of this link or file is not possible: ${reason}${expected ? ` (${expected})` : ""}. ${
+      kept ? "The one before it is kept." : "Another is shown instead."}`);
+    if (!kept) app.session.want(start(wanted.op));
   });
 }
 

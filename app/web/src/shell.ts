@@ -1,7 +1,7 @@
 /** The frame around the views: their tabs, the state of the connection, theme, sharing. */
 
-import { type Child, h } from "./core/dom";
-import { effect, onCleanup, type Read, signal } from "./core/signal";
+import { append, type Child, h } from "./core/dom";
+import { computed, effect, memo, onCleanup, type Read, signal } from "./core/signal";
 import { menu } from "./form/widgets";
 import { type App, type View, VIEWS } from "./state/app";
 import { setWish, theme } from "./state/theme";
@@ -54,6 +54,18 @@ function tabs(app: App): HTMLElement {
     }, TITLES[view])));
 }
 
+/** Puts the focus on the tab of the view on show. */
+export function toView(app: App): void {
+  document.getElementById(`tab-${app.view()}`)?.focus();
+}
+
+/** Keeps the focus on the page where a bar is about to take it along. To be called before the bar is filled: effects run eldest first. */
+export function leaving(app: App, bar: HTMLElement, shown: Read<boolean>): void {
+  effect(() => {
+    if (!shown() && bar.contains(document.activeElement)) toView(app);
+  });
+}
+
 /** Green means nothing here: a filled dot is a service that answers, a hollow one is a service that does not. */
 function connection(app: App): HTMLElement {
   const { session } = app;
@@ -82,9 +94,8 @@ function waited({ session }: App): Read<number> {
   return seconds;
 }
 
-/** What is wrong and what to do, while the last good picture stays. */
-export function troubleBar(app: App): HTMLElement {
-  const { session } = app;
+/** Whole seconds until the page asks again by itself; null where it does not. */
+function untilAgain({ session }: App): Read<number | null> {
   const now = signal(Date.now());
   effect(() => {
     if (!session.trouble()?.retryAt) return;
@@ -92,21 +103,45 @@ export function troubleBar(app: App): HTMLElement {
     const timer = setInterval(() => now.set(Date.now()), 500);
     return () => clearInterval(timer);
   });
+  return () => {
+    const at = session.trouble()?.retryAt ?? null;
+    return at === null ? null : Math.max(0, Math.ceil((at - now()) / 1000));
+  };
+}
+
+const TROUBLES = { offline: "The service does not answer.", busy: "The service is busy.", problem: "The service could not do this." };
+
+/** What is wrong and what to do, while the last good picture stays. */
+export function troubleBar(app: App): HTMLElement {
+  const { session } = app;
   const online = () => session.trouble() && session.tryNow();
   addEventListener("online", online);
   onCleanup(() => removeEventListener("online", online));
-  return h("div", { role: "status" }, () => {
-    const trouble = session.trouble();
-    if (!trouble || trouble.kind === "key") return null;
-    const words = { offline: "The service does not answer.", busy: "The service is busy.", problem: "The service could not do this." }[trouble.kind];
-    const wait = trouble.retryAt === null ? null : Math.max(0, Math.ceil((trouble.retryAt - now()) / 1000));
-    return h("div", { class: "trouble", "data-trouble": trouble.kind },
-      h("strong", null, words), " ",
-      trouble.kind === "offline" ? "Check that it runs and that you are online." : asSentence(trouble.message),
-      session.served() ? " What you see is its last answer." : "",
-      wait !== null ? ` The page asks again ${wait > 0 ? `in ${wait} s` : "now"}. ` : " ",
-      h("button", { type: "button", class: "link", onClick: () => session.tryNow() }, "Try now"));
+  const trouble = computed(() => {
+    const now = session.trouble();
+    return now && now.kind !== "key" ? { ...now, kind: now.kind } : null;
   });
+  const shown = memo(() => trouble() !== null);
+  const bar = h("div", { class: () => (shown() ? "trouble" : null), "data-trouble": () => trouble()?.kind });
+  leaving(app, bar, shown);
+  const advice = () => {
+    const now = trouble();
+    if (!now) return "";
+    return ` ${now.kind === "offline" ? "Check that it runs and that you are online." : asSentence(now.message)}${
+      session.served() ? " What you see is its last answer." : ""}${now.retryAt === null ? "" : " The page asks again by itself"}`;
+  };
+  const seconds = untilAgain(app);
+  const when = () => {
+    const left = trouble() ? seconds() : null;
+    return left === null ? "" : left > 0 ? `, in ${left} s.` : ", now.";
+  };
+  append(bar, [
+    h("span", { role: "status" }, h("strong", null, () => (trouble() ? TROUBLES[trouble()!.kind] : "")), advice),
+    // Not part of the status, all of which would be read out again with each second.
+    h("span", { "aria-hidden": "true" }, when), " ",
+    () => shown() && h("button", { type: "button", class: "link", onClick: () => session.tryNow() }, "Try now"),
+  ]);
+  return bar;
 }
 
 function asSentence(message: string): string {
@@ -114,11 +149,14 @@ function asSentence(message: string): string {
 }
 
 export function noticeBar(app: App): HTMLElement {
-  return h("div", { role: "status" }, () => {
-    const notice = app.notice();
-    return notice && h("div", { class: "notice" }, notice, " ",
-      h("button", { type: "button", class: "link", onClick: () => app.notice.set(null) }, "Dismiss"));
-  });
+  const shown = memo(() => app.notice() !== null);
+  const bar = h("div", { class: () => (shown() ? "notice" : null) });
+  leaving(app, bar, shown);
+  append(bar, [
+    h("span", { role: "status" }, () => app.notice() ?? ""), " ",
+    () => shown() && h("button", { type: "button", class: "link", onClick: () => app.notice.set(null) }, "Dismiss"),
+  ]);
+  return bar;
 }
 
 /** Says that the address bar is behind, and why. */

@@ -113,12 +113,12 @@ function sizes(app: App): Child {
   ];
 }
 
-/** A refusal that no control of the panel shows, such as that of a link, or of another operation. */
+/** A refusal that no control of the panel shows, such as that of another operation. That of a link is told above every view. */
 function elsewhere(app: App, fields: () => readonly Field[]): Child {
-  const own = new Set(["samples", "channels", "outputs", "size", "kernel"]);
+  const shown = new Set(["samples", "channels", "outputs", "size", "kernel", "link"]);
   return () => {
     const refusal = app.session.refusal();
-    if (!refusal || own.has(refusal.field) || fields().some((one) => one.name === refusal.field)) return null;
+    if (!refusal || shown.has(refusal.field) || fields().some((one) => one.name === refusal.field)) return null;
     return h("p", { class: "refusal", role: "alert" }, "That is not possible: ", refusal.reason,
       refusal.expected ? ` (${refusal.expected})` : "", ".");
   };

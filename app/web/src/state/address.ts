@@ -18,9 +18,9 @@ export function apply(app: App, linked: Linked): void {
     app.step.set(linked.step);
     app.board.set(linked.board);
     app.image.set(linked.image);
-    if (linked.ignored.length > 0) {
-      app.notice.set(`This link has settings that are not valid: ${linked.ignored.join(", ")}. The usual ones are used instead.`);
-    }
+    // What was said before was of another state.
+    app.notice.set(linked.ignored.length === 0 ? null
+      : `This link has settings that are not valid: ${linked.ignored.join(", ")}. The usual ones are used instead.`);
   });
   app.session.want(linked.spec, "link");
 }
