@@ -1,7 +1,7 @@
 /** Controls for fields that have a value for each axis, or one for all: strides and their like, and padding. */
 
 import { type Child, h } from "../core/dom";
-import { memo } from "../core/signal";
+import { memo, type Read } from "../core/signal";
 import type { App } from "../state/app";
 import { clear, type Control, dimsOf, labelOf, numberOf } from "./control";
 import type { Field } from "./kinds";
@@ -35,26 +35,27 @@ export function axesControl(control: Control, minimum: number, nullable: boolean
   const given = memo(() => nullable && value() !== null && !field.required);
   return () => {
     const dims = dimensions();
-    const split = apart();
     const setAxis = (axis: number) => (next: number) =>
       set(Array.from({ length: dims }, (_, at) => (at === axis ? next : (entry(at) ?? startOf(app, field, at)))));
     const together = (next: number) => set(field.required && Array.isArray(value()) ? Array(dims).fill(next) : next);
     return h("span", { class: "axes" },
       () => given() && clear(field, set),
-      dims > 1 && splitButton(field, split, () => set(split ? entry(0) : Array.from({ length: dims }, (_, at) => entry(at) ?? startOf(app, field, at)))),
-      h("span", { class: "axes-list" },
-        split
+      dims > 1 && splitButton(field, apart, () => set(apart() ? entry(0) : Array.from({ length: dims }, (_, at) => entry(at) ?? startOf(app, field, at)))),
+      h("span", { class: "axes-list" }, () =>
+        apart()
           ? [...AXES[dims]].map((letter, axis) => h("span", { class: "axis" }, h("i", null, letter), one(axis, letter, setAxis(axis))))
           : one(0, "", together)));
   };
 }
 
-function splitButton(field: Field, split: boolean, onClick: () => void): HTMLElement {
+/** The same button both ways, so that it keeps the focus. */
+function splitButton(field: Field, apart: Read<boolean>, onClick: () => void): HTMLElement {
+  const words = () => (apart() ? "joined" : "per axis");
   return h("button", {
-    type: "button", class: "quiet", "aria-pressed": String(split), onClick,
-    "aria-label": `${labelOf(field.name)}: ${split ? "joined" : "per axis"}`,
-    title: split ? "One value for all axes" : "A value for each axis",
-  }, split ? "joined" : "per axis");
+    type: "button", class: "quiet", "aria-pressed": () => String(apart()), onClick,
+    "aria-label": () => `${labelOf(field.name)}: ${words()}`,
+    title: () => (apart() ? "One value for all axes" : "A value for each axis"),
+  }, words);
 }
 
 export function paddingControl(control: Control, names: readonly string[]): Child {

@@ -23,7 +23,18 @@ export function dimsOf(control: Control): number {
 
 export const numberOf = (value: unknown) => (typeof value === "number" ? value : null);
 
+/** Does what takes the pressed button away, and gives the focus that goes with it to the button's field. */
+export function intoField(event: MouseEvent, act: () => void): void {
+  const row = (event.currentTarget as Element).closest(".field");
+  act();
+  // A press by keys. After one by hand the focus is not missed, and a telephone's keyboard would come up for it.
+  if (event.detail === 0) (row?.querySelector("input") ?? row?.querySelector<HTMLElement>("select, [role=switch]"))?.focus();
+}
+
 /** Back to what the service settles by itself. */
 export function clear(field: Field, set: (value: unknown) => void): HTMLElement {
-  return h("button", { type: "button", class: "quiet", "aria-label": `${labelOf(field.name)}: auto`, onClick: () => set(null) }, "auto");
+  return h("button", {
+    type: "button", class: "quiet", "aria-label": `${labelOf(field.name)}: auto`,
+    onClick: (event: MouseEvent) => intoField(event, () => set(null)),
+  }, "auto");
 }

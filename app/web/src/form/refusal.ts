@@ -4,6 +4,7 @@ import { type Child, h } from "../core/dom";
 import { effect, signal } from "../core/signal";
 import type { App } from "../state/app";
 import type { Spec } from "../state/spec";
+import { intoField } from "./control";
 import { candidates, firstAccepted } from "./nearest";
 import type { Kind } from "./kinds";
 
@@ -41,7 +42,8 @@ export function refusalNote(
       h("strong", null, show(read(refusal.wanted))), " is not possible: ", refusal.reason,
       refusal.expected ? ` (${refusal.expected})` : "", ". ",
       found && h("button", {
-        type: "button", class: "link", onClick: () => app.session.want(write(refusal.wanted, found.value), name),
+        type: "button", class: "link",
+        onClick: (event: MouseEvent) => intoField(event, () => app.session.want(write(refusal.wanted, found.value), name)),
       }, `Use ${show(found.value)}`));
   };
 }

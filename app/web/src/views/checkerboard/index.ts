@@ -65,7 +65,7 @@ function limited(board: Board): Board {
 
 function controls(app: App, put: (change: Partial<Board>) => void): HTMLElement {
   const one = (label: string, key: "kernel" | "stride" | "padding", minimum: number, maximum: Read<number>) =>
-    h("label", { class: "inline" }, `${label} `, () => stepper({
+    h("span", { class: "inline" }, `${label} `, () => stepper({
       label, value: () => app.board()[key], minimum, maximum: maximum(), onChange: (value) => put({ [key]: value }),
     }));
   const most = memo(() => Math.floor((app.board().kernel - 1) / 2));

@@ -124,7 +124,7 @@ function pages(app: App, planes: Planes, role: Role): Child {
 function depth(app: App, role: Role): Child {
   const key = ({ x: "xd", y: "yd", weight: "kd", bias: "kd" } as const)[SPACE[role]];
   const extent = memo(() => app.shapes()[role]?.[2] ?? 1);
-  return () => extent() > 1 && h("label", { class: "depth" }, "depth ",
+  return () => extent() > 1 && h("span", { class: "depth" }, "depth ",
     stepper({
       label: `${SYMBOL[role]} depth`, value: () => app.pick()[key], minimum: 0, maximum: extent() - 1,
       onChange: (value) => app.wish.update((wish) => ({ ...wish, [key]: value })),

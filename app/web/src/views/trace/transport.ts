@@ -1,8 +1,8 @@
 /** Step, play and scrub through the windows, forward or backward. */
 
-import { h } from "../../core/dom";
+import { h, type Props } from "../../core/dom";
 import { count } from "../../core/format";
-import { computed, effect } from "../../core/signal";
+import { computed, effect, type Read } from "../../core/signal";
 import { segments, select } from "../../form/widgets";
 import type { App } from "../../state/app";
 
@@ -17,20 +17,22 @@ export function transport(app: App): HTMLElement {
     app.hover.set(null);
     app.step.set(Math.min(app.steps(), Math.max(0, (app.step() ?? 0) + by)));
   };
-  const button = (label: string, glyph: string, onClick: () => void, disabled = () => false) =>
-    h("button", { type: "button", class: "round", "aria-label": label, title: label, disabled, onClick }, glyph);
+  // Not disabled where it has nothing to do: a button that is loses the focus, and with it the place of whoever uses the keyboard.
+  const button = (props: Props, shown: string, idle: Read<boolean>, act: () => void) =>
+    h("button", { type: "button", ...props, "aria-disabled": () => (idle() ? "true" : null), onClick: () => idle() || act() }, shown);
+  const round = (label: string) => ({ class: "round", "aria-label": label, title: label });
   const atEnd = computed(() => (app.step() ?? 0) >= app.steps());
   playing(app);
   return h("div", { class: "transport", role: "group", "aria-label": "Sweep" },
     segments("Direction", [{ value: "forward", label: "Forward" }, { value: "backward", label: "Backward" }],
       app.direction, (value) => app.direction.set(value as "forward" | "backward")),
     h("div", { class: "buttons" },
-      button("Step back", "‹", () => move(-1), () => (app.step() ?? 0) === 0),
+      button(round("Step back"), "‹", () => (app.step() ?? 0) === 0, () => move(-1)),
       h("button", {
         type: "button", class: "round play", "aria-label": () => (app.playing() ? "Pause" : "Play the sweep"),
         onClick: () => togglePlay(app),
       }, () => (app.playing() ? "❚❚" : "▶")),
-      button("Step on", "›", () => move(1), atEnd)),
+      button(round("Step on"), "›", atEnd, () => move(1))),
     h("input", {
       type: "range", class: "scrub", min: 0, max: () => app.steps(), step: 1, "aria-label": "Sweep position",
       value: () => app.step() ?? 0,
@@ -44,7 +46,7 @@ export function transport(app: App): HTMLElement {
     h("span", { class: "steps" }, () => (app.step() === null ? count(app.steps(), "window") : `${app.step()} / ${app.steps()}`)),
     select("Speed", () => SPEEDS.map((speed) => ({ value: String(speed), label: `${speed}×` })),
       () => String(app.speed()), (value) => app.speed.set(Number(value))),
-    h("button", { type: "button", class: "quiet", disabled: () => app.step() === null, onClick: () => app.endSweep() }, "Show all"));
+    button({ class: "quiet" }, "Show all", () => app.step() === null, () => app.endSweep()));
 }
 
 export function togglePlay(app: App): void {

@@ -51,7 +51,7 @@ export function verifyView(app: App): HTMLElement {
         " with X of ", () => app.session.served()?.shapes.x.join(" × ") ?? "", ". The first group compares the service with the page’s own sums. The others need no second implementation: they hold forward and backward to each other.")),
     h("div", { class: "verify-controls" },
       h("button", { type: "button", class: "action", onClick: () => again.update((n) => n + 1) }, "Check again"),
-      h("label", { class: "inline" }, "Seed of the samples ", stepper({ label: "Seed of the samples", value: seed, minimum: 0, maximum: 99999, onChange: (value) => seed.set(value) }))),
+      h("span", { class: "inline" }, "Seed of the samples ", stepper({ label: "Seed of the samples", value: seed, minimum: 0, maximum: 99999, onChange: (value) => seed.set(value) }))),
     () => state() === "failed" && h("p", { class: "refusal", role: "alert" }, "The checks could not be finished: ", failure()),
     h("div", { class: "checks" }, () => groups(app, checks())));
 }
