@@ -4,6 +4,8 @@ export interface Activation {
   readonly name: string;
   readonly value: (z: number) => number;
   readonly slope: (z: number) => number;
+  /** Where it is not smooth. */
+  readonly kinks: readonly number[];
 }
 
 type Parameters = Record<string, unknown>;
@@ -100,6 +102,11 @@ function pair(name: string, p: Parameters): Pair {
   }
 }
 
+function kinksOf(name: string, { alpha = 0.2, beta = 0.5 }: { alpha?: number; beta?: number }): readonly number[] {
+  if (name === "hard_sigmoid") return [-beta / alpha, (1 - beta) / alpha];
+  return ["relu", "leaky_relu", "elu", "selu"].includes(name) ? [0] : [];
+}
+
 /** @param spec a name, `{name, …parameters}`, or null for none. */
 export function activation(spec: unknown): Activation | null {
   if (spec === null || spec === undefined) return null;
@@ -107,5 +114,5 @@ export function activation(spec: unknown): Activation | null {
   const name = String(parameters.name);
   if (name === "identity") return null;
   const [value, slope] = pair(name, parameters);
-  return { name, value, slope };
+  return { name, value, slope, kinks: kinksOf(name, parameters) };
 }

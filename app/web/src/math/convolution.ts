@@ -81,6 +81,7 @@ export class Convolution implements Layer {
     const lit = new Lit();
     const terms: Term[] = [];
     let padding = 0;
+    let slack = 0;
     this.products.ofX(index, (y, w) => {
       lit.add("weight", w);
       if (y === PADDING) {
@@ -89,8 +90,9 @@ export class Convolution implements Layer {
       }
       lit.add("y", y);
       terms.push(role === "dx" ? this.product(this.gradient(y), w) : this.use(index, w, y));
+      if (role === "dx") slack += this.products.slack(y) * Math.abs(this.of.given.weight![w]);
     });
-    return explanation(role, index, role === "dx" ? "sum" : "given", terms, lit, { padding });
+    return explanation(role, index, role === "dx" ? "sum" : "given", terms, lit, { padding, doubt: this.products.doubt(slack) });
   }
 
   private product(gradient: Part, weight: number): Term {
@@ -106,6 +108,7 @@ export class Convolution implements Layer {
   private explainWeight(role: "weight" | "dweight", index: number): Explanation {
     const lit = new Lit();
     const terms: Term[] = [];
+    let slack = 0;
     this.products.ofWeight(index, (y, x) => {
       lit.add("y", y);
       lit.add("x", x);
@@ -115,15 +118,17 @@ export class Convolution implements Layer {
       }
       const parts = [this.gradient(y), this.cell("x", x)];
       terms.push({ parts, value: parts[0].value * parts[1].value });
+      slack += this.products.slack(y) * Math.abs(parts[1].value);
     });
     if (role === "weight") return explanation(role, index, "given", terms, lit);
-    return explanation(role, index, "sum", terms, lit, { share: this.products.share });
+    return explanation(role, index, "sum", terms, lit, { share: this.products.share, doubt: this.products.doubt(slack) });
   }
 
   private explainBias(role: "bias" | "dbias", index: number): Explanation {
     const lit = new Lit();
     const terms: Term[] = [];
     const outputs = size(this.shapes.y!);
+    let slack = 0;
     for (let y = 0; y < outputs; y += 1) {
       if (this.products.channelOf(y) !== index) continue;
       lit.add("y", y);
@@ -133,10 +138,11 @@ export class Convolution implements Layer {
       } else {
         const gradient = this.gradient(y);
         terms.push({ parts: [gradient], value: gradient.value });
+        slack += this.products.slack(y);
       }
     }
     if (role === "bias") return explanation(role, index, "given", terms, lit);
-    return explanation(role, index, "sum", terms, lit, { share: this.products.share });
+    return explanation(role, index, "sum", terms, lit, { share: this.products.share, doubt: this.products.doubt(slack) });
   }
 
   private explainDy(index: number): Explanation {

@@ -41,6 +41,22 @@ export interface Term {
   readonly idle?: boolean;
 }
 
+/** Why the service's value may rightly be another than the page's: it rounds to float32 on the way. */
+export interface Doubt {
+  /** How far off it may be; Infinity: it may be no number at all. */
+  readonly by: number;
+  readonly why: string;
+}
+
+const LARGEST_FLOAT32 = 3.4028234663852886e38;
+const OVERFLOW = "a sum on the way leaves float32, which ends at 3.4e38";
+
+/** Whether what is finite here is not in float32. */
+export const overflows = (sum: number): boolean => Number.isFinite(sum) && sum > LARGEST_FLOAT32;
+
+/** @param by how far a value may be off since sums under it leave float32. */
+export const overflowed = (by: number): Doubt | null => (by > 0 ? { by, why: OVERFLOW } : null);
+
 export interface Explanation {
   readonly role: Role;
   readonly index: number;
@@ -55,6 +71,7 @@ export interface Explanation {
   readonly value: number;
   /** Σ|term|, or the part of it that counts: what a rounding error is measured against. */
   readonly scale: number;
+  readonly doubt: Doubt | null;
   readonly lit: Readonly<Record<Space, ReadonlySet<number>>>;
 }
 
@@ -87,14 +104,14 @@ export class Lit {
   }
 }
 
-/** @param more `share`: what the sum is multiplied by, where a gradient is the mean over samples. */
+/** @param more `share`: what the sum is multiplied by, where a gradient is the mean over samples; `reach`: the size of what is summed, where it is not that of the terms. */
 export function explanation(
   role: Role,
   index: number,
   kind: Explanation["kind"],
   terms: readonly Term[],
   lit: Lit,
-  more: { padding?: number; total?: number; after?: Explanation["after"]; share?: number } = {},
+  more: { padding?: number; total?: number; after?: Explanation["after"]; share?: number; reach?: number; doubt?: Doubt | null } = {},
 ): Explanation {
   let sum = 0;
   let scale = 0;
@@ -108,7 +125,8 @@ export function explanation(
   const share = more.share ?? 1;
   const after = share === 1 ? (more.after ?? []) : [{ label: `÷ ${Math.round(1 / share)} samples`, value: total * share }];
   const value = after.length > 0 ? after[after.length - 1].value : total;
+  const doubt = more.doubt ?? overflowed(overflows(more.reach ?? scale) ? Infinity : 0);
   return {
-    role, index, kind, terms, total, after, value, scale: scale * share, lit, padding: more.padding ?? 0,
+    role, index, kind, terms, total, after, value, scale: scale * share, doubt, lit, padding: more.padding ?? 0,
   };
 }

@@ -2,8 +2,8 @@
 
 import { type Axes, PADDING, repeated, touched } from "./axis";
 import {
-  type Explanation, explanation, type Given, type Layer, Lit, type Made, type Part, type Role,
-  type Term,
+  type Explanation, explanation, type Given, type Layer, Lit, type Made, overflowed, overflows, type Part,
+  type Role, type Term,
 } from "./layer";
 import { type PoolRule, Reduction, type Slope } from "./reduction";
 import { plane, type Shape5, size } from "./shape";
@@ -51,7 +51,7 @@ export class Pooling implements Layer {
     }
     const padding = cells.length - terms.length;
     const { kind, p } = this.rule;
-    if (kind === "average") return explanation("y", index, "sum", terms, lit, { padding });
+    if (kind === "average") return explanation("y", index, "sum", terms, lit, { padding, reach: this.reduce.reach(index) });
     const value = this.reduce.output(index);
     if (kind === "max") return explanation("y", index, "max", terms, lit, { padding, total: value });
     const after = [{ label: `^(1/${p})`, value }];
@@ -75,8 +75,11 @@ export class Pooling implements Layer {
   private explainX(role: "x" | "dx", index: number): Explanation {
     const lit = new Lit();
     const terms: Term[] = [];
+    let slack = 0;
     this.meet.ofInput(index, (y) => {
       lit.add("y", y);
+      // A norm that is ∞ in float32 leaves nothing of a slope, which is 1 at most.
+      if (this.rule.kind === "lp" && overflows(this.reduce.reach(y))) slack += Math.abs(this.given.dy![y]);
       const slope = this.reduce.slope(y, index);
       const into: Part = { role: "y", index: y, value: 0 };
       if (role === "dx") terms.push(this.routed(y, slope));
@@ -87,7 +90,7 @@ export class Pooling implements Layer {
         terms.push({ parts: [{ role: "x", index, value }], value, into, note, idle: !wins });
       }
     });
-    return explanation(role, index, role === "dx" ? "sum" : "given", terms, lit);
+    return explanation(role, index, role === "dx" ? "sum" : "given", terms, lit, { doubt: overflowed(slack) });
   }
 
   private routed(y: number, slope: Slope): Term {

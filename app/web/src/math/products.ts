@@ -6,7 +6,7 @@
 import { activation, type Activation } from "./activation";
 import { type Axes, PADDING } from "./axis";
 import { Correlation } from "./correlation";
-import type { Given, Made, Role } from "./layer";
+import type { Doubt, Given, Made, Role } from "./layer";
 import { plane, type Shape5, size } from "./shape";
 
 export interface ConvolutionParts {
@@ -23,6 +23,12 @@ export interface ConvolutionParts {
 /** `other` is the flat index on the far side, or PADDING. */
 type Visit = (other: number, weight: number) => void;
 
+/** What float32 and another order of adding may make of a sum, in parts of the size of its terms. */
+const ROUNDING = 1e-6;
+
+/** Near enough to a kink to be beside it and nothing else. */
+const BESIDE = 1e-9;
+
 export class Products {
   readonly shapes: Record<Exclude<Role, "indices">, Shape5>;
   /** The side that windows are on: the sweep moves along its cells. */
@@ -34,6 +40,7 @@ export class Products {
   private readonly channels: number;
   private readonly area: number;
   private z: Float64Array | null = null;
+  private readonly jumps = new Map<number, number>();
 
   constructor(private readonly of: ConvolutionParts) {
     const { x, weight, y } = of.shapes;
@@ -74,6 +81,30 @@ export class Products {
   dz(y: number): number {
     this.z ??= this.act && this.outputs(Infinity);
     return this.of.given.dy![y] * (this.act ? this.act.slope(this.z![y]) : 1);
+  }
+
+  /** How far the gradient of an output before its activation may be off, where its z is at a kink within rounding. */
+  slack(y: number): number {
+    if (!this.act || this.act.kinks.length === 0) return 0;
+    let jump = this.jumps.get(y);
+    if (jump === undefined) this.jumps.set(y, (jump = this.jump(y, this.act)));
+    return Math.abs(this.of.given.dy![y]) * jump;
+  }
+
+  /** @param slack how far the terms may be off in sum. */
+  doubt(slack: number): Doubt | null {
+    return slack > 0 ? { by: slack * this.share, why: "some z is at a kink within rounding, where either slope is right" } : null;
+  }
+
+  private jump(y: number, { kinks, slope }: Activation): number {
+    const { x, weight, bias } = this.of.given;
+    this.z ??= this.outputs(Infinity);
+    let reach = bias ? Math.abs(bias[this.channelOf(y)]) : 0;
+    this.ofY(y, (at, w) => {
+      if (at !== PADDING) reach += Math.abs(x![at] * weight![w]);
+    });
+    const kink = kinks.find((one) => Math.abs(this.z![y] - one) <= ROUNDING * reach);
+    return kink === undefined || reach === 0 ? 0 : Math.abs(slope(kink + BESIDE) - slope(kink - BESIDE));
   }
 
   /** A whole tensor; `until`: only what the first sweep positions add to it. */

@@ -62,6 +62,12 @@ export class Reduction {
     }
   }
 
+  /** The size of what is summed on the way to an output; 0 where nothing is. */
+  reach(y: number): number {
+    const power = this.rule.kind === "lp" ? this.rule.p : 1;
+    return this.rule.kind === "max" ? 0 : this.window(y).reduce((total, x) => total + Math.abs(this.value(x)) ** power, 0);
+  }
+
   slope(y: number, x: number): Slope {
     switch (this.rule.kind) {
       case "max":

@@ -11,18 +11,31 @@ export function same(own: number, served: number): boolean {
   return Object.is(Math.fround(own), served) || Math.fround(own) === served;
 }
 
-export function agrees({ value, scale }: Explanation, served: number): boolean {
+/** @param more what they may differ by beside rounding. */
+function near({ value, scale }: Explanation, served: number, more = 0): boolean {
   if (same(value, served)) return true;
   // Infinity is within every share of itself.
   if (!Number.isFinite(value) || !Number.isFinite(served)) return false;
-  return Math.abs(value - served) <= TOLERANCE * Math.max(scale, Math.abs(value), 1e-30);
+  return Math.abs(value - served) <= TOLERANCE * Math.max(scale, Math.abs(value), 1e-30) + more;
+}
+
+/** Whether they differ for a reason that is nobody's fault. */
+export function excused(of: Explanation, served: number): boolean {
+  if (!of.doubt || near(of, served)) return false;
+  return of.doubt.by === Infinity ? !Number.isFinite(served) : near(of, served, of.doubt.by);
+}
+
+export function agrees(of: Explanation, served: number): boolean {
+  return near(of, served) || excused(of, served);
 }
 
 /** The comparison in a sentence. */
 export function verdict(of: Explanation, served: number): string {
   const off = Math.abs(of.value - served);
   const known = off !== 0 && Number.isFinite(off);
-  if (!agrees(of, served)) return known ? `They differ by ${medium(off)}.` : "They differ.";
+  const differ = known ? `They differ by ${medium(off)}` : "They differ";
+  if (excused(of, served)) return `${differ}, and may: ${of.doubt!.why}.`;
+  if (!agrees(of, served)) return `${differ}.`;
   if (Number.isFinite(of.value) && !Number.isFinite(served)) return "They agree: float32 ends at 3.4e38, and beyond is ∞.";
   return known ? `They agree, but for ${tiny(off)}.` : "They agree.";
 }

@@ -11,8 +11,12 @@ import type { Served } from "../../state/served";
 import { isConvolution } from "../../state/spec";
 import { ask, forward, type Numbers } from "./ask";
 import type { Check } from "./checks";
-import { skips } from "./kinks";
+import { finite, INFINITE, skips } from "./kinks";
 
+/** What a sum in float64 may lose, in parts of the size of its terms; they are many. */
+const ROUNDING = 8 * 2 ** -52;
+/** A check that allows more error than this would show nothing. */
+const MOST_TOLERANCE = 1e-3;
 const MOST_X = 24;
 const MOST_PARAMETERS = 8;
 const GRADIENT = { x: "dx", weight: "dweight", bias: "dbias" } as const;
@@ -49,13 +53,13 @@ function draw(gradient: Numbers, most: number, seed: number): number[] {
   return [...first, ...others].slice(0, Math.min(most, gradient.length));
 }
 
-/** L at every changed copy: copies of x travel as samples of one request, others one by one. */
+/** L where one number is another, for each such change: copies of x travel as samples of one request, others one by one. */
 async function losses(client: Client, served: Served, role: "x" | "weight" | "bias", changes: [number, number][], signal: AbortSignal): Promise<number[]> {
   const { spec, shapes, given } = served;
   const dy = given.dy!;
-  const changed = (index: number, by: number) => {
+  const changed = (index: number, to: number) => {
     const copy = Float64Array.from(given[role]!);
-    copy[index] += by;
+    copy[index] = to;
     return copy;
   };
   const loss = (y: Numbers, from: number) => {
@@ -67,7 +71,7 @@ async function losses(client: Client, served: Served, role: "x" | "weight" | "bi
     const many = { ...spec, samples: spec.samples * changes.length };
     const cells = size(shapes.x);
     const stacked = new Float64Array(cells * changes.length);
-    changes.forEach(([index, by], at) => stacked.set(changed(index, by), at * cells));
+    changes.forEach(([index, to], at) => stacked.set(changed(index, to), at * cells));
     const tall = (shape: readonly number[]) => [shape[0] * changes.length, ...shape.slice(1)];
     const indices = given.indices && Float64Array.from({ length: stacked.length }, (_, i) => given.indices![i % cells]);
     const y = await forward(client, many, { ...shapes, x: tall(shapes.x), ...(indices ? { indices: tall(shapes.x) } : {}) },
@@ -75,37 +79,62 @@ async function losses(client: Client, served: Served, role: "x" | "weight" | "bi
     return changes.map((_, at) => loss(y, at * dy.length));
   }
   const found: number[] = [];
-  for (const [index, by] of changes) {
-    found.push(loss(await forward(client, spec, shapes, { ...given, [role]: changed(index, by) }, signal), 0));
+  for (const [index, to] of changes) {
+    found.push(loss(await forward(client, spec, shapes, { ...given, [role]: changed(index, to) }, signal), 0));
   }
   return found;
+}
+
+/** Why differences would say nothing of this layer and data, whatever the service answers; and else how exact they can be. */
+function bounds(served: Served, role: "x" | "weight" | "bias", h: number, gradient: Numbers): { reason: string } | { reach: number; rounding: number } {
+  if (!finite(served)) return { reason: INFINITE };
+  // The page's own sums: a wrong answer must not widen what is allowed.
+  const [y, own] = [served.layer.compute("y"), served.layer.compute(GRADIENT[role])];
+  // A window that covers nothing is −∞.
+  if ([...y, ...own].some((value) => Number.isNaN(value) || value === Infinity)) return { reason: "Sums leave the range of float64." };
+  const terms = y.reduce((sum, value, at) => (value === -Infinity ? sum : sum + Math.abs(value * served.given.dy![at])), 0);
+  const reach = [...own, ...Array.from(gradient)].filter(Number.isFinite).reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  const rounding = reach === 0 ? 0 : (ROUNDING * terms) / h / reach;
+  if (rounding > MOST_TOLERANCE) return { reason: `The numbers are so large that what a step of ±${h} changes is lost in rounding.` };
+  return { reach: reach || 1e-300, rounding };
+}
+
+/** The largest error among coordinates, and where it is. */
+function farthest(kept: readonly number[], slopes: readonly number[], gradient: Numbers, reach: number): { error: number; worst: number } {
+  let error = 0;
+  let worst = -1;
+  kept.forEach((index, at) => {
+    const off = Math.abs(slopes[at] - gradient[index]) / reach;
+    if (!(off <= error)) [error, worst] = [Number.isNaN(off) ? Infinity : off, index];
+  });
+  return { error, worst };
 }
 
 export async function differences(
   client: Client, served: Served, role: "x" | "weight" | "bias", signal: AbortSignal, seed: number,
 ): Promise<Check> {
-  const { h, tolerance } = method(served);
+  const { h, tolerance: exact } = method(served);
+  const law = `Move one ${role === "x" ? "input" : role} by ±${h} and see how ⟨dY, Y⟩ changes.`;
+  const named = { id: `differences-${role}`, title: `Finite differences of ${NAMES[role]}`, law };
   const gradient = (await ask(client, served.spec, served, "float64", signal))[GRADIENT[role]]!;
+  const allowed = bounds(served, role, h, gradient);
+  if ("reason" in allowed) return { ...named, passed: null, error: null, tolerance: exact, note: allowed.reason, worst: null };
+  const { reach, rounding } = allowed;
+  const tolerance = exact + rounding;
   const share = role !== "x" && served.spec.config.grad_reduction === "mean" ? served.spec.samples : 1;
   const chosen = draw(gradient, role === "x" ? MOST_X : MOST_PARAMETERS, seed);
-  const kept = chosen.filter((index) => !skips(served, role, index, h));
-  const changes = kept.flatMap((index): [number, number][] => [[index, h], [index, -h]]);
+  const [up, down] = [1, -1].map((sign) => (index: number) => served.given[role]![index] + sign * h);
+  // Beside a number too large for it a step is none.
+  const kept = chosen.filter((index) => up(index) > down(index) && !skips(served, role, index, h));
+  const changes = kept.flatMap((index): [number, number][] => [[index, up(index)], [index, down(index)]]);
   const values = changes.length > 0 ? await losses(client, served, role, changes, signal) : [];
-  const reach = Math.max(...Array.from(gradient, Math.abs), 1e-300);
-  let error = 0;
-  let worst = -1;
-  kept.forEach((index, at) => {
-    const slope = (values[2 * at] - values[2 * at + 1]) / (2 * h) / share;
-    const off = Math.abs(slope - gradient[index]) / reach;
-    if (!(off <= error)) [error, worst] = [Number.isNaN(off) ? Infinity : off, index];
-  });
+  const slopes = kept.map((index, at) => (values[2 * at] - values[2 * at + 1]) / (up(index) - down(index)) / share);
+  const { error, worst } = farthest(kept, slopes, gradient, reach);
   const nonzero = kept.filter((index) => gradient[index] !== 0).length;
   const skipped = chosen.length - kept.length;
   const made: Role = GRADIENT[role];
   return {
-    id: `differences-${role}`, title: `Finite differences of ${NAMES[role]}`,
-    law: `Move one ${role === "x" ? "input" : role} by ±${h} and see how ⟨dY, Y⟩ changes.`,
-    passed: error > tolerance ? false : nonzero > 0 ? true : null, error: kept.length > 0 ? error : null, tolerance,
+    ...named, passed: !(error <= tolerance) ? false : nonzero > 0 ? true : null, error: kept.length > 0 ? error : null, tolerance,
     note: nonzero > 0 ? "" : "No gradient among them differs from zero, so this shows nothing. Try other contents or another seed.",
     worst: worst < 0 ? null : { role: made, index: worst },
     counts: { sampled: kept.length, nonzero, skipped },

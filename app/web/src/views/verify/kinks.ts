@@ -1,10 +1,17 @@
 /** Where a layer has no gradient in the strict sense: ties, kinks, values that are written over. */
 
+import { activation } from "../../math/activation";
 import { size } from "../../math/shape";
 import type { Served } from "../../state/served";
 import { isConvolution } from "../../state/spec";
 
 export const HIDDEN = "Some indices repeat: only the last input is written, yet each gets the gradient, as in PyTorch. That is no transpose.";
+
+export const INFINITE = "The tensors hold numbers that are not finite.";
+
+export function finite({ given }: Served): boolean {
+  return Object.values(given).every((values) => Array.from(values).every(Number.isFinite));
+}
 
 /** Whether unpooling writes another input over this one. */
 function hiddenAt(served: Served, x: number): boolean {
@@ -37,9 +44,6 @@ function nearTie(served: Served, index: number, h: number): boolean {
   return false;
 }
 
-/** Whether an input of an activation is so near to zero that a step crosses its kink. */
-const KINKED = new Set(["relu", "leaky_relu", "elu", "selu", "hard_sigmoid"]);
-
 /** Whether a coordinate is too near to a kink, where a difference is no gradient. */
 export function skips(served: Served, role: "x" | "weight" | "bias", index: number, h: number): boolean {
   const { op, config } = served.spec;
@@ -47,9 +51,9 @@ export function skips(served: Served, role: "x" | "weight" | "bias", index: numb
   if (role === "x" && op.includes("max") && !op.includes("unpool")) return nearTie(served, index, h);
   if (op === "max_unpool") return hiddenAt(served, index);
   if (op === "lp_pool") return Math.abs(x![index]) <= 2 * h;
-  if (op === "activation" && KINKED.has(String(config.name))) return Math.abs(x![index]) <= 2 * h;
-  const name = isConvolution(op) ? ((config.activation as { name?: string } | null)?.name ?? config.activation) : null;
-  if (typeof name !== "string" || !KINKED.has(name)) return false;
+  const kinks = activation(op === "activation" ? config : isConvolution(op) ? config.activation : null)?.kinks ?? [];
+  const near = (z: number, room: number) => kinks.some((kink) => Math.abs(z - kink) <= room);
+  if (op === "activation") return near(x![index], 2 * h);
   const { lit } = served.layer.explain(role, index);
-  return [...lit.y].some((y) => Math.abs(served.layer.explain("y", y).total) <= 1e-3);
+  return kinks.length > 0 && [...lit.y].some((y) => near(served.layer.explain("y", y).total, 1e-3));
 }

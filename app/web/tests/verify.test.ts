@@ -1,0 +1,174 @@
+import { describe, expect, it } from "vitest";
+import { type Client, tensor, type Tensor } from "../src/client";
+import { buildLayer } from "../src/math/build";
+import type { Given, Made, Role } from "../src/math/layer";
+import { size } from "../src/math/shape";
+import type { Served } from "../src/state/served";
+import { start } from "../src/state/spec";
+import { adjoint, differences, ownArithmetic } from "../src/views/verify/checks";
+import { skips } from "../src/views/verify/kinks";
+import { random } from "./random";
+
+type Config = Record<string, unknown>;
+type Tensors = Record<string, Tensor>;
+/** What a service that is wrong makes of a right answer. */
+type Harm = (name: string, values: Float64Array) => void;
+
+const RIGHT: Harm = () => undefined;
+
+/** Windows of 3×3, a step apart. */
+function output({ x, weight }: Record<string, readonly number[]>): number[] {
+  return [x[0], weight ? weight[0] : x[1], ...x.slice(2).map((extent) => extent - 2)];
+}
+
+/** A service that is the page's own arithmetic in float64, rounded to what it was asked in. */
+function service(harm: Harm): Client {
+  const answer = (op: string, config: Config, tensors: Tensors, wants: readonly string[]) => {
+    const shapes = Object.fromEntries(Object.entries(tensors).map(([name, { shape }]) => [name, shape]));
+    const given = Object.fromEntries(Object.entries(tensors).map(([name, { data }]) => [name, data])) as unknown as Given;
+    const layer = buildLayer(op, config, { shapes: { ...shapes, y: output(shapes) }, padding: [[0, 0], [0, 0]] }, given);
+    const Maker = tensors.x.data.constructor as Float64ArrayConstructor;
+    return {
+      tensors: Object.fromEntries(wants.map((name) => {
+        const values = layer.compute(name as Made);
+        harm(name, values);
+        return [name, tensor(Maker.from(values), name === "y" ? output(shapes) : shapes[name.slice(1)])];
+      })),
+    };
+  };
+  return {
+    forward: async (op: string, { config, tensors }: { config: Config; tensors: Tensors }) => answer(op, config, tensors, ["y"]),
+    backward: async (op: string, { config, tensors, wants }: { config: Config; tensors: Tensors; wants: string[] }) => answer(op, config, tensors, wants),
+  } as unknown as Client;
+}
+
+const X = [1, 1, 5, 5];
+
+/** A layer on show, with what a service in float32 made of it. */
+function served(op: string, config: Config, x: Record<number, number>, harm = RIGHT, weight = Array.from({ length: 9 }, random(3))): Served {
+  const conv = op === "conv";
+  const shapes: Record<string, number[]> = { x: X, y: [1, 1, 3, 3], dy: [1, 1, 3, 3], ...(conv ? { weight: [1, 1, 3, 3] } : {}) };
+  const fresh = random(8);
+  const given: Given = {
+    x: Float32Array.from({ length: 25 }, (_, i) => x[i] ?? fresh() * 2 - 1), dy: Float32Array.from({ length: 9 }, (_, i) => i - 4.5),
+    ...(conv ? { weight: Float32Array.from(weight) } : {}),
+  };
+  const padding: [number, number][] = [[0, 0], [0, 0]];
+  const layer = buildLayer(op, config, { shapes, padding }, given);
+  const made = Object.fromEntries((["y", "dx", ...(conv ? ["dweight"] : [])] as Made[]).map((role) => {
+    const values = layer.compute(role);
+    harm(role, values);
+    return [role, Float32Array.from(values)];
+  }));
+  const spec = { ...start(op), channels: 1, outputs: 1, config };
+  return { spec, shapes, padding, given, made, layer, read: layer.read() } as unknown as Served;
+}
+
+const never = new AbortController().signal;
+const of = (one: Served, role: "x" | "weight" = "x", harm = RIGHT) => differences(service(harm), one, role, never, 1);
+const at = (index: number, by: number, role: Role = "dx"): Harm => (name, values) => {
+  if (name === role) values[index] += by;
+};
+
+describe("finite differences", () => {
+  it("pass at numbers of every size that leave room for a step, and still fail for a wrong gradient", async () => {
+    for (const large of [1, 1e3, 1e6]) {
+      for (const [op, config] of [["conv", {}], ["avg_pool", { kernel: 3, stride: 1 }], ["conv", { activation: "silu" }]] as const) {
+        const one = served(op, config, { 6: large });
+        const check = await of(one);
+        expect(check, `${op} ${large}`).toMatchObject({ passed: true });
+        expect(check.tolerance).toBeLessThan(1e-3);
+        const wrong = await of(one, "x", (name, values) => name === "dx" && values.forEach((v, i) => (values[i] = 1.01 * v)));
+        expect(wrong, `${op} ${large}`).toMatchObject({ passed: false });
+      }
+    }
+  });
+
+  it("say why they show nothing where a step is lost in rounding, or a number is not finite", async () => {
+    expect(await of(served("conv", {}, { 6: 1e20 }))).toMatchObject({ passed: null, error: null, note: expect.stringContaining("lost in rounding") });
+    for (const odd of [Infinity, NaN]) {
+      for (const role of ["x", "weight"] as const) {
+        expect(await of(served("conv", {}, { 6: odd }), role)).toMatchObject({ passed: null, note: "The tensors hold numbers that are not finite." });
+      }
+    }
+    expect(await of(served("lp_pool", { kernel: 3, stride: 1, p: 10 }, { 6: 1e38 }))).toMatchObject({ passed: null, note: "Sums leave the range of float64." });
+  });
+
+  it("are not widened, nor silenced, by a service that answers with large numbers or none", async () => {
+    const one = served("conv", {}, {});
+    for (const value of [1e20, Infinity, NaN]) {
+      for (const role of ["y", "dx"]) {
+        const harm: Harm = (name, values) => name === role && values.fill(value, 0, 5);
+        const check = await of(one, "x", harm);
+        expect(check.passed, `${role} ${value}`).toBe(false);
+      }
+    }
+  });
+});
+
+describe("the adjoint law", () => {
+  it("has nothing to say where sums leave float32, and fails where only the service's do", async () => {
+    const huge = served("conv", {}, { 12: 3e38 }, RIGHT, [1, 1, 1, 1, 10, 1, 1, 1, 1]);
+    for (const check of await adjoint(service(RIGHT), huge, "float32", never)) {
+      expect(check).toMatchObject({ passed: null, error: null, note: expect.stringContaining("leave the range of float32") });
+    }
+    for (const check of await adjoint(service(RIGHT), huge, "float64", never)) expect(check.passed).toBe(true);
+    for (const value of [Infinity, NaN, -Infinity]) {
+      const harm: Harm = (name, values) => name === "y" && values.fill(value, 2, 3);
+      for (const check of await adjoint(service(harm), served("conv", {}, {}), "float32", never)) expect(check.passed, String(value)).toBe(false);
+    }
+  });
+});
+
+describe("the page's own arithmetic", () => {
+  // z of the first output is 1 − 1 with the rounding of 0.1, and the service's is on the other side of the kink.
+  const weight = [1, -3, 0, 0, 0, 0, 0, 0, 0];
+  const kink = (harm: Harm) => served("conv", { activation: "relu" }, { 0: 0.3, 1: 0.1 }, harm, weight);
+  const own = (one: Served, role: Role) => ownArithmetic(one).find(({ id }) => id === `own-${role}`)!;
+  const z = kink(RIGHT).layer.explain("y", 0).total;
+  // Which of the two slopes the page has taken, the service takes the other.
+  const other = (z > 0 ? -1 : 1) * -4.5;
+
+  it("leaves out what differs by the other slope of a kink, and says how many", () => {
+    expect(Math.abs(z)).toBeLessThan(1e-7);
+    expect(z).not.toBe(0);
+    const one = kink((name, values) => {
+      if (name === "dx") [values[0], values[1]] = [values[0] + other, values[1] - 3 * other];
+    });
+    expect(own(one, "dx")).toMatchObject({ passed: true, note: "25 cells, 2 left out: some z is at a kink within rounding, where either slope is right." });
+    expect(own(kink(RIGHT), "dx").note).toBe("25 cells");
+  });
+
+  it("hides nothing else there: neither a larger difference nor one at another cell", () => {
+    expect(own(kink(at(0, 3 * other)), "dx").passed).toBe(false);
+    expect(own(kink(at(0, NaN)), "dx").passed).toBe(false);
+    expect(own(kink(at(7, other)), "dx").passed).toBe(false);
+    expect(own(kink(at(0, 0.1, "y")), "y").passed).toBe(false);
+    // The same differences without an activation, or far from its kink.
+    expect(own(served("conv", {}, { 0: 0.3, 1: 0.1 }, at(0, other), weight), "dx").passed).toBe(false);
+    expect(own(served("conv", { activation: "relu" }, { 0: 0.3, 1: 0.2 }, at(0, other), weight), "dx").passed).toBe(false);
+  });
+
+  it("allows for sums that leave float32 in a norm and a mean, and for nothing else", () => {
+    const infinite = (role: Role): Harm => (name, values) => name === role && (values[0] = Infinity);
+    const pools = [["lp_pool", 1e20], ["avg_pool", 3e38]] as const;
+    for (const [op, large] of pools) {
+      const config = { kernel: 3, stride: 1 };
+      expect(own(served(op, config, { 0: large, 1: large }, infinite("y")), "y"), op).toMatchObject({ passed: true, note: "9 cells, 1 left out: a sum on the way leaves float32, which ends at 3.4e38." });
+      expect(own(served(op, config, { 0: large, 1: large }, at(0, large / 10, "y")), "y").passed, op).toBe(false);
+      expect(own(served(op, config, {}, infinite("y")), "y").passed, op).toBe(false);
+    }
+  });
+});
+
+it("coordinates are left out beside a kink, wherever an activation has it", () => {
+  const flat = (name: string, x: number) => {
+    const config = { name };
+    const shapes = { x: X, y: X };
+    const given: Given = { x: new Float32Array(size(X)).fill(x), dy: new Float32Array(size(X)) };
+    const layer = buildLayer("activation", config, { shapes, padding: [[0, 0], [0, 0]] }, given);
+    return skips({ spec: { ...start("activation"), config }, shapes, given, layer } as unknown as Served, "x", 0, 1e-5);
+  };
+  expect([flat("relu", 0), flat("relu", 1), flat("hard_sigmoid", 2.5), flat("hard_sigmoid", -2.5), flat("hard_sigmoid", 0), flat("tanh", 0)])
+    .toEqual([true, false, true, true, false, false]);
+});
