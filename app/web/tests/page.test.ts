@@ -1,14 +1,15 @@
 import { encode } from "@msgpack/msgpack";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { article, brief, coarse, full, medium, scaled, tiny } from "../src/core/format";
 import { inWords } from "../src/state/spec";
 import { stepsOf } from "../src/export/steps";
 import { level, LEVELS, scaleOf, table } from "../src/grid/colour";
-import { between } from "../src/grid/pointing";
+import { drawPlane } from "../src/grid/draw";
+import { between as stroke } from "../src/grid/pointing";
 import { coverage, evenness, plane } from "../src/views/checkerboard/coverage";
 import { hex, takeApart } from "../src/views/request/bytes";
 import { float, list, python } from "../src/views/request/literal";
-import { sizes } from "../src/views/trace/sizing";
+import { READABLE_CELL, sizes } from "../src/views/trace/sizing";
 import { agrees, verdict } from "../src/views/trace/agreement";
 import { derivation } from "../src/views/trace/facts";
 import { sentence } from "../src/views/trace/words";
@@ -46,20 +47,52 @@ describe("colours", () => {
     }
   });
 
+  const luminance = (rgb: number[]) => {
+    const [r, g, b] = rgb.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const between = (one: number[], other: number[]) => {
+    const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+    return (light + 0.05) / (dark + 0.05);
+  };
+
   it("carry text that can be read, 4.5 to 1 or better", () => {
-    const luminance = (rgb: number[]) => {
-      const [r, g, b] = rgb.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
-      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    };
     for (const theme of ["light", "dark"] as const) {
       for (const name of ["diverging", "sequential", "grey"] as const) {
         const colours = table(theme, name);
         for (let at = 0; at < LEVELS; at += 1) {
-          const ground = luminance([...colours.bytes.slice(at * 4, at * 4 + 3)]);
-          const ink = luminance(colours.ink(at) === "#ffffff" ? [255, 255, 255] : [0, 0, 0]);
-          const contrast = (Math.max(ground, ink) + 0.05) / (Math.min(ground, ink) + 0.05);
-          expect(contrast, `${theme} ${name} ${at}`).toBeGreaterThan(4.5);
+          const ground = [...colours.bytes.slice(at * 4, at * 4 + 3)];
+          const ink = colours.ink(at) === "#ffffff" ? [255, 255, 255] : [0, 0, 0];
+          expect(between(ground, ink), `${theme} ${name} ${at}`).toBeGreaterThan(4.5);
         }
+      }
+    }
+  });
+
+  afterEach(() => vi.unstubAllGlobals());
+
+  it("that are pale, since others are lit or they stand in the padding, carry text that can be read as well", async () => {
+    vi.stubGlobal("matchMedia", () => ({ matches: false, addEventListener: () => undefined }));
+    const { setWish, theme } = await import("../src/state/theme");
+    const rgb = (css: string) => (css.startsWith("#") ? [1, 3, 5].map((i) => parseInt(css.slice(i, i + 2), 16)) : css.match(/\d+/g)!.map(Number));
+    for (const name of ["light", "dark"] as const) {
+      setWish(name);
+      for (const map of ["diverging", "sequential", "grey"] as const) {
+        let ground = rgb(theme().surface);
+        const contrasts: number[] = [];
+        const painter = {
+          rect: (_x: number, _y: number, _w: number, _h: number, fill: string, alpha = 1) => {
+            ground = rgb(fill).map((c, i) => Math.round(c * alpha + ground[i] * (1 - alpha)));
+          },
+          text: (_x: number, _y: number, _text: string, fill: string) => contrasts.push(between(ground, rgb(fill))),
+          frame: () => undefined, line: () => undefined, dot: () => undefined, stroke: () => undefined,
+        };
+        const values = Array.from({ length: LEVELS - 1 }, (_, i) => i);
+        const ring = { top: 1, left: 0, bottom: 0, right: 0 };
+        const plane = { rows: 1, cols: values.length, values, scale: { map, low: 0, high: LEVELS - 2 }, ring, copies: (_: number, col: number) => col };
+        drawPlane(painter, plane, 40, theme(), { faded: true });
+        expect(contrasts).toHaveLength(2 * values.length);
+        expect(Math.min(...contrasts), `${name} ${map}`).toBeGreaterThan(4.5);
       }
     }
   });
@@ -117,15 +150,37 @@ describe("sentences", () => {
 it("the output's size comes about by a formula that gives it, also where a last window is left out", () => {
   const of = (input: number, output: number, config: object, padding: readonly [number, number] = [0, 0]) => derivation({
     spec: { op: "max_pool", config, dims: 1 }, shapes: { x: [1, 1, input], y: [1, 1, output] }, padding: [padding], layer: { shapes: {} },
-  } as unknown as Served, 0);
+  } as unknown as Served, 0).text;
   expect(of(8, 2, { kernel: 3, stride: 4 })).toBe("⌊(8 + 0 + 0 − 3) / 4⌋ + 1 = 2");
   expect(of(7, 3, { kernel: 2, stride: 3, ceil_mode: true })).toBe("⌈(7 + 0 + 0 − 2) / 3⌉ + 1 = 3");
   expect(of(8, 2, { kernel: 3, stride: 4, ceil_mode: true })).toBe("⌈(8 + 0 + 0 − 3) / 4⌉ + 1 − 1 = 2");
   expect(of(8, 5, { kernel: 1, stride: 2, dilation: 2, ceil_mode: true }, [1, 1])).toBe("⌈(8 + 1 + 1 − (2·(1 − 1) + 1)) / 2⌉ + 1 − 1 = 5");
 });
 
+it("a window is taken off where rounding up would count one beyond the input, and nowhere else", () => {
+  const less = (op: string, input: number, output: number, config: object, padding: readonly [number, number] = [0, 0]) => derivation({
+    spec: { op, config, dims: 1 }, shapes: { x: [1, 1, input], y: [1, 1, output] }, padding: [padding], layer: { shapes: { weight: op.startsWith("conv") ? [1, 1, 1, 1, 3] : undefined } },
+  } as unknown as Served, 0).less;
+  expect(less("max_pool", 8, 2, { kernel: 3, stride: 4, ceil_mode: true })).toBe(true);
+  expect(less("max_pool", 7, 3, { kernel: 2, stride: 3, ceil_mode: true })).toBe(false);
+  expect(less("max_pool", 7, 2, { kernel: 2, stride: 3 })).toBe(false);
+  // Its formula ends with the padding of the far side: (4 − 1)·2 + 3 − 1 − 1 = 7.
+  expect(less("conv_transpose", 4, 7, { stride: 2 }, [1, 1])).toBe(false);
+});
+
 describe("the page's value and the service's", () => {
-  const of = (value: number, scale = Math.abs(value)) => ({ value, scale }) as Explanation;
+  const of = (value: number, scale = Math.abs(value), doubt: Explanation["doubt"] = null) => ({ value, scale, doubt }) as Explanation;
+
+  it("may differ where rounding decides, by as much as it may, and say why", () => {
+    const kink = of(-2, 10, { by: 6, why: "either slope is right" });
+    expect(verdict(kink, -8)).toBe("They differ by 6, and may: either slope is right.");
+    expect([-8, 4, 1, -2].map((served) => agrees(kink, served))).toEqual([true, true, true, true]);
+    expect([-8.1, 4.1, NaN, -Infinity].map((served) => agrees(kink, served))).toEqual([false, false, false, false]);
+    expect(verdict(kink, -8.5)).toBe("They differ by 6.5.");
+    const range = of(1e20, 1e40, { by: Infinity, why: "a sum leaves float32" });
+    expect(verdict(range, Infinity)).toBe("They differ, and may: a sum leaves float32.");
+    expect([Infinity, NaN, 2e20].map((served) => agrees({ ...range, scale: 1e20 }, served))).toEqual([true, true, false]);
+  });
 
   it("agree within the rounding of float32, and say how far", () => {
     expect([agrees(of(1), 1 + 1e-6), agrees(of(1), 1.001), agrees(of(0, 100), 1e-4)]).toEqual([true, false, true]);
@@ -185,6 +240,17 @@ it("cells shrink until a row of grids fits", () => {
   expect(sizes(needs, 340, 500, "paired").cell * 32).toBeLessThan(170);
 });
 
+it("cells are large enough for numbers wherever the width has room, however low the window", () => {
+  const plane = (side: number) => ({ rows: side, cols: side, values: [], scale: { map: "diverging", low: 0, high: 0 } as const, ring: { top: 0, left: 0, bottom: 0, right: 0 } });
+  const first = { x: plane(7), y: plane(3), middle: plane(3) };
+  // The grids' width, and the window's height without all else, at 1366×650, 1366×690, 960×470, 720×450, 1536×730 and 1920×1080.
+  for (const [width, height] of [[658, 238], [658, 278], [656, 58], [696, 38], [828, 318], [1212, 668]]) {
+    expect(sizes(first, width, height, "rows").cell, `${width} × ${height}`).toBeGreaterThanOrEqual(READABLE_CELL);
+  }
+  expect(sizes(first, 1212, 668, "rows").cell).toBe(46);
+  expect(sizes({ ...first, x: plane(20) }, 658, 238, "rows").cell).toBe(12);
+});
+
 it("samples are distinct, and a sweep's frames end with the last step", () => {
   expect(new Set(sample(50, 20, 3)).size).toBe(20);
   expect(sample(3, 20, 3).sort()).toEqual([0, 1, 2]);
@@ -207,8 +273,8 @@ it("image settings come back from a link, and filters are balanced", () => {
 });
 
 it("a stroke covers the cells between two that were reported", () => {
-  expect(between(0, 3, 8)).toEqual([1, 2, 3]);
-  expect(between(56, 7, 8)).toEqual([49, 42, 35, 28, 21, 14, 7]);
-  expect(between(0, 20, 8)).toEqual([9, 10, 19, 20]);
-  expect(between(9, 9, 8)).toEqual([]);
+  expect(stroke(0, 3, 8)).toEqual([1, 2, 3]);
+  expect(stroke(56, 7, 8)).toEqual([49, 42, 35, 28, 21, 14, 7]);
+  expect(stroke(0, 20, 8)).toEqual([9, 10, 19, 20]);
+  expect(stroke(9, 9, 8)).toEqual([]);
 });

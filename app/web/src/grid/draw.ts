@@ -11,7 +11,7 @@ export interface Theme {
   readonly ink: string;
   readonly muted: string;
   readonly faint: string;
-  /** Numbers of cells that are not lit. */
+  /** Numbers of cells that are not lit, and of copies in the padding: 4.5 to 1 or better on whatever they stand. */
   readonly dim: string;
 }
 
@@ -169,7 +169,7 @@ function drawCopy(p: Painter, plane: Plane, cell: number, theme: Theme, numbers:
   const [inset, side] = cell >= 8 ? [1.5, cell - 4] : [0, cell];
   p.rect(x + inset, y + inset, side, side, table(theme.name, plane.scale.map).css[level(plane.scale, value)]);
   p.rect(x + inset, y + inset, side, side, theme.surface, COPY_FADE);
-  if (numbers) p.text(x + (cell - gapOf(cell)) / 2, y + (cell - gapOf(cell)) / 2, numbers.write(value), theme.muted, numbers.size);
+  if (numbers) p.text(x + (cell - gapOf(cell)) / 2, y + (cell - gapOf(cell)) / 2, numbers.write(value), theme.dim, numbers.size);
 }
 
 /** Unread: struck through from corner to corner. */

@@ -7,8 +7,8 @@ export type Wish = "system" | "light" | "dark";
 
 const KEY = "convoke-theme";
 const THEMES: Record<"light" | "dark", Theme> = {
-  light: { name: "light", surface: "#fdfdfc", ink: "#15181c", muted: "#777d85", faint: "#cfd1cf", dim: "#5d636b" },
-  dark: { name: "dark", surface: "#131518", ink: "#f3f4f2", muted: "#878d96", faint: "#3d4248", dim: "#a6abb2" },
+  light: { name: "light", surface: "#fdfdfc", ink: "#15181c", muted: "#777d85", faint: "#cfd1cf", dim: "#454a52" },
+  dark: { name: "dark", surface: "#131518", ink: "#f3f4f2", muted: "#878d96", faint: "#3d4248", dim: "#c8cdd3" },
 };
 
 function remembered(): Wish {

@@ -14,16 +14,20 @@ const entry = (value: unknown, axis: number, otherwise: number): number => {
   return typeof one === "number" ? one : otherwise;
 };
 
-/** A last window that would begin beyond the input, which rounding up alone would count. */
-const LEFT_OUT = " − 1";
+export interface Derivation {
+  readonly text: string;
+  /** A last window that would begin beyond the input, which rounding up alone would count, is taken off. */
+  readonly less: boolean;
+}
 
 /** The formula of the output's extent along one axis, with this layer's numbers in it. */
-export function derivation(served: Served, axis: number): string {
+export function derivation(served: Served, axis: number): Derivation {
+  const plain = (text: string) => ({ text, less: false });
   const { config, op } = served.spec;
   const input = served.shapes.x[2 + axis];
   const output = served.shapes.y[2 + axis];
-  if (op === "max_unpool" || op === "activation") return `${output}`;
-  if (op.startsWith("adaptive")) return `${output} windows over ${input}`;
+  if (op === "max_unpool" || op === "activation") return plain(`${output}`);
+  if (op.startsWith("adaptive")) return plain(`${output} windows over ${input}`);
   const weight = served.layer.shapes.weight;
   const kernel = weight ? spatial(weight)[3 - served.spec.dims + axis] : entry(config.kernel, axis, 1);
   const stride = entry(config.stride, axis, weight ? 1 : kernel);
@@ -31,14 +35,14 @@ export function derivation(served: Served, axis: number): string {
   const [low, high] = served.padding[axis];
   const reach = dilation === 1 ? `${kernel}` : `(${dilation}·(${kernel} − 1) + 1)`;
   if (op === "conv_transpose") {
-    const plain = (input - 1) * stride + dilation * (kernel - 1) + 1 - low - high;
-    const extra = output > plain ? ` + ${output - plain}` : "";
-    return `(${input} − 1)·${stride} + ${reach} − ${low} − ${high}${extra} = ${output}`;
+    const least = (input - 1) * stride + dilation * (kernel - 1) + 1 - low - high;
+    const extra = output > least ? ` + ${output - least}` : "";
+    return plain(`(${input} − 1)·${stride} + ${reach} − ${low} − ${high}${extra} = ${output}`);
   }
   const [open, close] = config.ceil_mode ? ["⌈", "⌉"] : ["⌊", "⌋"];
   const steps = Math.ceil((input + low + high - (dilation * (kernel - 1) + 1)) / stride);
-  const less = config.ceil_mode && steps + 1 > output ? LEFT_OUT : "";
-  return `${open}(${input} + ${low} + ${high} − ${reach}) / ${stride}${close} + 1${less} = ${output}`;
+  const less = config.ceil_mode === true && steps + 1 > output;
+  return { text: `${open}(${input} + ${low} + ${high} − ${reach}) / ${stride}${close} + 1${less ? " − 1" : ""} = ${output}`, less };
 }
 
 const UNKNOWN = "…";
@@ -50,7 +54,7 @@ export function facts(app: App): HTMLElement {
   return h("details", { class: "facts", open: true }, h("summary", null, "This layer"), h("dl", null,
     () => {
       const now = served();
-      return now && [...derivations(now), ...leftOut(now), ...unread(now)].map(([name, value]) => fact(name, value));
+      return now && [...extents(now), ...unread(now)].map(([name, value]) => fact(name, value));
     },
     fact("Window reaches", () => plan()?.receptive_field.join(" × ") ?? UNKNOWN),
     fact("Work", () => (plan() ? work(plan()!) : UNKNOWN)),
@@ -59,13 +63,10 @@ export function facts(app: App): HTMLElement {
 
 type Fact = readonly [name: string, value: string];
 
-function derivations(served: Served): Fact[] {
-  return [...AXES[served.spec.dims]].map((letter, axis) => [`Output ${letter}`, derivation(served, axis)] as const);
-}
-
-function leftOut(served: Served): Fact[] {
-  const some = derivations(served).some(([, value]) => value.includes(`${LEFT_OUT} =`));
-  return some ? [["− 1", "a window that would begin beyond the input"]] : [];
+function extents(served: Served): Fact[] {
+  const all = [...AXES[served.spec.dims]].map((letter, axis) => ({ letter, ...derivation(served, axis) }));
+  const found = all.map(({ letter, text }): Fact => [`Output ${letter}`, text]);
+  return all.some(({ less }) => less) ? [...found, ["− 1", "a window that would begin beyond the input"]] : found;
 }
 
 function unread({ read }: Served): Fact[] {

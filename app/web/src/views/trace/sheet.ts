@@ -8,6 +8,7 @@ import { type Served, valuesOf } from "../../state/served";
 import { OPERATIONS } from "../../state/spec";
 import { arrowsShown, placeOn } from "./arrows";
 import { placeOf, SYMBOL } from "./names";
+import { READABLE_CELL } from "./sizing";
 import type { Stage } from "./stage";
 import { shapeText } from "./tensor";
 
@@ -15,8 +16,7 @@ const COLUMNS: readonly (readonly [Role, Role | null])[] = [
   ["x", "dx"], ["weight", "dweight"], ["indices", null], ["bias", "dbias"], ["y", "dy"],
 ];
 
-/** Cells at least this large, so that their numbers can be read, as long as that is not too wide. */
-const READABLE_CELL = 28;
+/** Up to so many columns cells are large enough for their numbers to be read; more would be too wide. */
 const MOST_CELLS = 40;
 
 /** The layer in a line: "Convolution · stride 2". */

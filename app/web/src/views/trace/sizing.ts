@@ -10,6 +10,8 @@ export interface Needs {
 
 const LARGEST = 46;
 const SMALLEST = 4;
+/** From this size on numbers can be read well. */
+export const READABLE_CELL = 28;
 const SMALLEST_WEIGHT = 24;
 const GAP = 46;
 /** Room that the heads above the grids need, whatever the grids do. */
@@ -53,8 +55,8 @@ export function sizes(needs: Needs, width: number, height: number, arrangement: 
     return sides + column(across(middle) * middleCell(cell), HEAD.middle) + 2 * GAP <= width;
   };
   const tallest = Math.max(down(x), down(y));
-  // A row of small cells would be worse than a little scrolling.
-  const most = Math.min(LARGEST, Math.max(18, Math.floor(height / 2 / tallest)));
+  // Cells without numbers would be worse than a little scrolling.
+  const most = Math.min(LARGEST, Math.max(READABLE_CELL, Math.floor(height / 2 / tallest)));
   let cell = most;
   while (cell > SMALLEST && !fits(cell)) cell -= 1;
   return { cell, middle: middleCell(cell) };
