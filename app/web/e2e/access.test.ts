@@ -123,6 +123,25 @@ describe("keyboard", () => {
   });
 });
 
+it("a sweep that plays says nothing, and where it was ended its cell", async () => {
+  const { page, done } = await open(browser, link({ op: "conv", x: "random.1" }));
+  const spoken = page.locator(".inspector [aria-live]");
+  expect(await spoken.textContent()).not.toBe("");
+  await page.evaluate(() => {
+    const said: string[] = [];
+    const live = document.querySelector(".inspector [aria-live]")!;
+    new MutationObserver(() => said.push(live.textContent!)).observe(live, { childList: true, characterData: true, subtree: true });
+    Object.assign(window, { said });
+  });
+  await page.locator("select[aria-label=Speed]").selectOption("8");
+  await page.getByRole("button", { name: "Play the sweep" }).click();
+  await page.waitForFunction(() => document.querySelector(".steps")!.textContent === "9 / 9" && document.querySelector(".play")!.getAttribute("aria-label") === "Play the sweep");
+  await expect.poll(() => spoken.textContent()).toMatch(/^dY\[0, 0, 2, 2\] = /);
+  const said = await page.evaluate(() => (window as unknown as { said: string[] }).said.filter(Boolean));
+  expect(new Set(said).size).toBe(1);
+  await done();
+});
+
 describe("wishes of the system", () => {
   it("forced colours leave the data's colours alone, reduced motion moves nothing", async () => {
     const { page, done } = await open(browser, "", { forcedColors: "active", reducedMotion: "reduce" });
@@ -191,6 +210,26 @@ describe("wishes of the system", () => {
       const { wide, room } = await page.locator(".terms-frame").evaluate((el) => ({ wide: el.scrollWidth, room: el.clientWidth }));
       expect(wide, JSON.stringify(layer)).toBeLessThanOrEqual(room);
     }
+    await done();
+  });
+
+  it("a low window, as of a laptop or at 200 %, has numbers in all cells, and no grid wider than its room", async () => {
+    const { page, done } = await open(browser, "", { viewport: { width: 1366, height: 650 } });
+    for (const [width, height] of [[1366, 650], [1366, 690], [960, 470], [720, 450], [1536, 730], [1920, 1080]]) {
+      await page.setViewportSize({ width, height });
+      const least = () => page.locator(".grid[data-cell]").evaluateAll((all) => Math.min(...all.map((one) => Number((one as HTMLElement).dataset.cell))));
+      await expect.poll(least, { message: `${width} × ${height}` }).toBeGreaterThanOrEqual(24);
+      await expect.poll(() => page.locator(grid("x")).evaluate((one: HTMLElement) => Number(one.dataset.cell))).toBeGreaterThanOrEqual(28);
+      expect(await page.locator(".stage").evaluate((one) => one.scrollWidth - one.clientWidth), `${width} × ${height}`).toBeLessThanOrEqual(0);
+    }
+    await done();
+  });
+
+  it("a narrow window has its headings in order, none left out", async () => {
+    const { page, done } = await open(browser, "", { viewport: { width: 360, height: 740 } });
+    const levels = await page.locator("h1:visible, h2:visible, h3:visible").evaluateAll((all) => all.map((one) => Number(one.tagName[1])));
+    expect(levels.length).toBeGreaterThan(3);
+    levels.forEach((level, at) => expect(level - (levels[at - 1] ?? 0), levels.join()).toBeLessThanOrEqual(1));
     await done();
   });
 

@@ -121,6 +121,40 @@ it("a block goes from the field of a cell to the grid, one number into the field
   await done();
 });
 
+it("what is typed and no number is named and changes nothing, in the field of any cell", async () => {
+  const { page, done } = await open(browser, link({ ...LAYER, x: "ones.1~0:Infinity" }), { permissions });
+  await page.waitForLoadState("networkidle");
+  const before = await value(page, "x");
+  const asked = asking(page);
+  const type = async (role: string, text: string, end: string) => {
+    await page.locator(grid(role)).focus();
+    await page.keyboard.press("Control+Home");
+    await page.keyboard.press("Enter");
+    await page.locator(".grid-editor").fill(text);
+    await page.keyboard.press(end);
+    await page.locator(".grid-editor").waitFor({ state: "detached" });
+  };
+  for (const [text, end] of [["abc", "Enter"], ["1/2", "Tab"], ["1 000", "Enter"], ["-Infinity", "Enter"], ["1e400", "Tab"], ["1e39", "Enter"], ["0x10", "Enter"]]) {
+    await type("x", text, end);
+    await notice(page).getByText(`Nothing was changed. The cell: expected a finite number, got “${text}”.`).waitFor();
+  }
+  await page.locator(".notice button").click();
+  // What was there may stay, whatever it is, and nothing is nothing.
+  for (const [text, end] of [["Infinity", "Enter"], ["", "Enter"], ["abc", "Escape"]]) await type("x", text, end);
+  expect(await notice(page).count()).toBe(0);
+  expect(asked).toEqual([]);
+  expect(await value(page, "x")).toEqual(before);
+  await type("x", "2,5", "Tab");
+  await page.waitForFunction(() => window.convoke.value("x")[0] === 2.5);
+  await go(page, link({ op: "max_unpool", cell: "indices.0.0.0.0.0" }));
+  for (const text of ["99", "-1", "2.7"]) {
+    await type("indices", text, "Enter");
+    await notice(page).getByText(`Nothing was changed. The cell: expected a whole number from 0 to 48, got ${text}.`).waitFor();
+  }
+  await settled(page);
+  await done();
+});
+
 it("a double tap opens the field, where there is no keyboard to paste by", async () => {
   const { page, done } = await open(browser, link(LAYER), { permissions, viewport: { width: 390, height: 844 }, hasTouch: true });
   const box = (await page.locator(grid("x")).boundingBox())!;

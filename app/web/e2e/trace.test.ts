@@ -236,6 +236,14 @@ describe("editing and sweeping", () => {
     await done();
   });
 
+  it("takes the chosen cell along to another sample", async () => {
+    const { page, done } = await open(browser, link({ ...small, n: 2, cell: "dx.0.0.0.2.2" }));
+    await page.getByRole("button", { name: "more Sample", exact: true }).click();
+    await page.waitForFunction(() => document.querySelector(".cell-name")!.textContent!.includes("[1, 0, 2, 2]"));
+    for (const role of ["x", "dx", "y", "dy"]) expect(Number(await page.locator(grid(role)).getAttribute("data-shown")), role).toBeGreaterThan(0);
+    await done();
+  });
+
   it("counts the windows of a sweep as people do", async () => {
     const { page, done } = await open(browser, link({ ...small, size: "3.3" }));
     expect(await page.locator(".steps").textContent()).toBe("1 window");

@@ -19,12 +19,7 @@ function turnPage(app: App, by: number): void {
     const next = (app.pick()[key] + by + shape[1]) % shape[1];
     return both ? { ...wish, c: next, o: next } : { ...wish, [key]: next };
   });
-  const pinned = app.pinned();
-  if (pinned && (SPACE[pinned.role] === "x" || SPACE[pinned.role] === "y")) {
-    const at = [...pinned.at];
-    at[1] = app.pick()[key];
-    app.pinned.set({ ...pinned, at });
-  }
+  app.carry(1, app.pick()[key]);
 }
 
 function sweepBy(app: App, by: number): void {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BlockError, laid, MOST_CHARACTERS, readBlock, writeBlock } from "../src/data/block";
+import { BlockError, laid, MOST_CHARACTERS, readBlock, readNumber, writeBlock } from "../src/data/block";
 
 const rows = (text: string) => {
   const { rows, cols, values } = readBlock(text);
@@ -102,6 +102,13 @@ describe("a block of numbers", () => {
     const wanted = { words: "a whole number from 0 to 8", test: (value: number) => Number.isInteger(value) && value >= 0 && value <= 8 };
     expect(readBlock("0 8", wanted).values).toEqual([0, 8]);
     expect(() => readBlock("0 9", wanted)).toThrow("Row 1, column 2: expected a whole number from 0 to 8, got “9”");
+  });
+
+  it("of one cell is typed as a number, with a point or a comma, and else is named", () => {
+    expect([" 2,5", "−3", "+1e3", ".5", "-0", "1e38"].map(readNumber)).toEqual([2.5, -3, 1000, 0.5, -0, 1e38]);
+    for (const text of ["abc", "1/2", "1 000", "1,000.5", "Infinity", "1e400", "1e39", "0x10", "-", "1 2"]) {
+      expect(() => readNumber(text), text).toThrow(`The cell: expected a finite number, got “${text}”`);
+    }
   });
 
   it("is written with tabs, and read back to the same bits", () => {

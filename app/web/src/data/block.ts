@@ -56,6 +56,14 @@ export function readBlock(text: string, wanted = FINITE): Block {
   return { rows: rows.length, cols, values };
 }
 
+/** One number as it is typed, with a decimal comma or point. */
+export function readNumber(text: string): number {
+  const plain = text.trim().replace("−", "-").replace(",", ".");
+  const value = NUMBER.test(plain) ? Number(plain) : NaN;
+  if (!FINITE.test(value)) throw new BlockError("The cell", FINITE.words, quoted(text.trim()));
+  return value;
+}
+
 function quoted(text: string): string {
   return text === "" ? "nothing" : `“${text.length > 24 ? `${text.slice(0, 24)}…` : text}”`;
 }

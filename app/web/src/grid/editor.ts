@@ -1,29 +1,40 @@
 /** A field laid over a cell, to type its new value into. */
 
 import { h } from "../core/dom";
+import { BlockError, readNumber } from "../data/block";
 import { shortest } from "../data/text";
 import { corner } from "./draw";
 import type { GridOptions } from "./view";
 
-/** Enter or leaving it sets the value, Escape does not. */
-export function editor(options: GridOptions, of: { index: number; text: string }, close: () => void): HTMLElement {
+/** Enter or leaving it sets the value, Escape does not; `close` hears why what was typed is not taken. */
+export function editor(options: GridOptions, of: { index: number; text: string }, close: (refused?: string) => void): HTMLElement {
   const [x, y] = corner(options.plane(), options.cell(), of.index);
   const side = Math.max(options.cell(), 44);
+  const before = shortest(options.plane().values[of.index]);
   const field = h("input", {
     class: "grid-editor",
     type: "text",
     inputmode: "decimal",
     "aria-label": `New value of ${options.describe(of.index)}`,
-    value: of.text || shortest(options.plane().values[of.index]),
+    value: of.text || before,
     style: { left: `${x - (side - options.cell()) / 2}px`, top: `${y}px`, width: `${side}px`, height: `${Math.max(24, options.cell())}px` },
   });
   let done = false;
   const finish = (keep: boolean) => {
     if (done) return;
     done = true;
-    const value = Number(field.value.replace("−", "-").replace(",", "."));
-    if (keep && field.value.trim() !== "" && Number.isFinite(value)) options.onEdit?.(of.index, value);
-    close();
+    const text = field.value.trim();
+    if (!keep || text === "" || text === before) {
+      close();
+      return;
+    }
+    try {
+      options.onEdit?.(of.index, readNumber(text));
+      close();
+    } catch (error) {
+      if (!(error instanceof BlockError)) throw error;
+      close(error.message);
+    }
   };
   field.addEventListener("keydown", (event) => {
     event.stopPropagation();

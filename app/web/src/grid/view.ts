@@ -72,9 +72,11 @@ export function gridView(options: GridOptions): GridView {
     spoken,
     () => {
       const now = editing();
-      return now && editor(options, now, () => {
+      return now && editor(options, now, (refused) => {
         editing.set(null);
         element.focus();
+        // What was typed is no number: whoever has the grid says why.
+        if (refused) element.dispatchEvent(new CustomEvent("refused", { bubbles: true, detail: refused }));
       });
     },
   );

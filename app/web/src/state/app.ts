@@ -2,14 +2,14 @@
 
 import type { Client } from "../client";
 import { NOTHING, type Sheet } from "../export/panels";
-import { batch, computed, type Read, signal } from "../core/signal";
+import { batch, computed, type Read, type Signal, signal, untrack } from "../core/signal";
 import { edited } from "../data/fill";
-import type { Explanation, Role } from "../math/layer";
+import { type Explanation, type Role, SPACE } from "../math/layer";
 import { flat, plane, type Shape5, unravel } from "../math/shape";
 import { FIRST_IMAGE, type ImageSettings } from "../views/image/settings";
 import type { Key } from "./key";
 import { Session } from "./session";
-import { type Editable, isConvolution, type Spec, start } from "./spec";
+import { type Editable, isConvolution, type Spec, start, wantedBy } from "./spec";
 
 export const VIEWS = ["trace", "verify", "checkerboard", "request", "image"] as const;
 export type View = (typeof VIEWS)[number];
@@ -41,6 +41,9 @@ export const FIRST_PICK: Pick = { n: 0, c: 0, o: 0, xd: 0, yd: 0, kd: 0 };
 export const FIRST_CELL: Cell = { role: "dx", at: [0, 0, 0, 2, 4] };
 export const FIRST_BOARD: Board = { kernel: 3, stride: 2, padding: 0, weights: "ones" };
 
+/** Padding may take away less than the kernel. */
+export const mostPadding = (kernel: number): number => Math.floor((kernel - 1) / 2);
+
 const clamp = (value: number, extent: number) => Math.min(Math.max(0, value), extent - 1);
 
 export class App {
@@ -52,8 +55,8 @@ export class App {
   readonly term = signal(-1);
   readonly wish = signal<Pick>(FIRST_PICK);
   readonly direction = signal<"forward" | "backward">("backward");
-  /** How many steps of the sweep have been taken; null: no sweep, all is shown. */
-  readonly step = signal<number | null>(null);
+  /** As it was asked for; another layer has fewer steps. */
+  private readonly wishedStep = signal<number | null>(null);
   readonly playing = signal(false);
   readonly speed = signal(1);
   /** Value that painting sets; null while not painting. */
@@ -118,6 +121,16 @@ export class App {
     return served ? plane(served.layer.shapes[served.layer.sweep]!) : 1;
   });
 
+  /** How many steps of the sweep have been taken, held inside those that there are; null: no sweep, all is shown. */
+  readonly step: Signal<number | null> = Object.assign(computed(() => {
+    const step = this.wishedStep();
+    return step === null || !this.session.served() ? step : Math.min(step, this.steps());
+  }), {
+    set: this.wishedStep.set,
+    update: (change: (step: number | null) => number | null) => this.wishedStep.set(change(this.step.peek())),
+    peek: () => untrack(this.step),
+  });
+
   /** The cell that everything is about: under the pointer, else pinned. */
   readonly active: Read<{ role: Role; index: number } | null> = computed(() => {
     const hover = this.hover();
@@ -148,6 +161,21 @@ export class App {
     });
   }
 
+  /** The chosen cell of X or Y, or of their gradients, goes to another sample (axis 0) or channel (axis 1). */
+  carry(axis: 0 | 1, to: number): void {
+    const pinned = this.pinned.peek();
+    if (pinned && (SPACE[pinned.role] === "x" || SPACE[pinned.role] === "y")) {
+      this.pinned.set({ ...pinned, at: pinned.at.map((at, i) => (i === axis ? to : at)) });
+    }
+  }
+
+  showSample(n: number): void {
+    batch(() => {
+      this.wish.update((wish) => ({ ...wish, n }));
+      this.carry(0, n);
+    });
+  }
+
   unpin(): void {
     this.pinned.set(null);
   }
@@ -174,9 +202,15 @@ export class App {
     });
   }
 
-  /** Sets single cells of a tensor that is the user's. */
+  /** Sets a cell of a tensor that is the user's, where it takes the value. */
   edit(role: Editable, index: number, value: number): void {
-    this.editAll(role, new Map([[index, value]]));
+    const { test, words } = wantedBy(role, this.shapes().y!);
+    if (test(value)) this.editAll(role, new Map([[index, value]]));
+    else this.unchanged(`The cell: expected ${words}, got ${value}`);
+  }
+
+  unchanged(why: string): void {
+    this.notice.set(`Nothing was changed. ${why}.`);
   }
 
   /** Sets several of them as one change. */

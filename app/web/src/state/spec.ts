@@ -1,7 +1,9 @@
 /** A layer as the user set it: operation, config as it is sent, sizes, and recipes for the tensors. */
 
+import { FINITE, type Wanted } from "../data/block";
 import { type Fill, fill } from "../data/fill";
 import type { Role } from "../math/layer";
+import { type Shape5, size, spatial } from "../math/shape";
 
 export type Config = Readonly<Record<string, unknown>>;
 export type Editable = Extract<Role, "x" | "weight" | "bias" | "indices" | "dy">;
@@ -101,6 +103,13 @@ export function givenShapes(spec: Spec): Record<string, number[]> {
     : [spec.outputs, share(spec.channels), ...spec.kernel];
   const outputs = transposed ? share(spec.outputs) * groups : spec.outputs;
   return { x, weight, ...(spec.bias ? { bias: [outputs] } : {}) };
+}
+
+/** What a cell takes. Indices are cells of the output's plane; all other tensors hold float32. */
+export function wantedBy(role: Editable, output: Shape5): Wanted {
+  if (role !== "indices") return FINITE;
+  const last = size(spatial(output)) - 1;
+  return { words: `a whole number from 0 to ${last}`, test: (value) => Number.isInteger(value) && value >= 0 && value <= last };
 }
 
 /** A field's value set, or taken out where it is what the service takes for granted anyway. */

@@ -4,7 +4,7 @@ import type { Fill } from "../data/fill";
 import { isPacked, packFill, readFill, unpackFill, writeFill } from "../data/text";
 import type { Role } from "../math/layer";
 import { FIRST_IMAGE, type ImageSettings, readImage, writeImage } from "../views/image/settings";
-import { type App, type Board, type Cell, FIRST_BOARD, FIRST_CELL, FIRST_PICK, type Pick, type View, VIEWS } from "./app";
+import { type App, type Board, type Cell, FIRST_BOARD, FIRST_CELL, FIRST_PICK, mostPadding, type Pick, type View, VIEWS } from "./app";
 import { CAPS, type Config, type Editable, OPERATIONS, type Spec, start } from "./spec";
 
 const VERSION = "1";
@@ -140,7 +140,8 @@ function readBoard(text: string): Board | undefined {
   const [kernel, stride, padding, weights] = text.split(".");
   const values = numbers([kernel, stride, padding].join("."), 3, 0, 9);
   if (!values || values[0] < 1 || values[1] < 1 || (weights !== "ones" && weights !== "random")) return undefined;
-  return { kernel: values[0], stride: values[1], padding: values[2], weights };
+  const board: Board = { kernel: values[0], stride: values[1], padding: values[2], weights };
+  return board.padding <= mostPadding(board.kernel) ? board : undefined;
 }
 
 /** @param unpacked what `unpack` found in the link; without it packed tensors are not valid. */

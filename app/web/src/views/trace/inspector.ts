@@ -75,6 +75,8 @@ function total(served: Served, of: Explanation): Child {
 }
 
 function spoken(app: App): string {
+  // A sentence a step would be a stream of them.
+  if (app.playing()) return "";
   const pinned = app.pinned();
   const of = app.hover() ? null : app.explanation();
   const served = app.session.served();

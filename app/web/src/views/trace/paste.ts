@@ -1,11 +1,10 @@
 /** Numbers from the clipboard into a plane, and words for what came of it. */
 
 import { count } from "../../core/format";
-import { type Block, BlockError, FINITE, laid, readBlock, type Wanted } from "../../data/block";
+import { type Block, BlockError, laid, readBlock } from "../../data/block";
 import type { Role } from "../../math/layer";
-import { size, spatial } from "../../math/shape";
 import type { App } from "../../state/app";
-import type { Editable } from "../../state/spec";
+import { type Editable, wantedBy } from "../../state/spec";
 import { isMade, placeOf, SYMBOL } from "./names";
 import { sliceOf } from "./planes";
 
@@ -21,19 +20,12 @@ export function paste(app: App, role: Role, text: string, index: number): void {
     return;
   }
   try {
-    const block = readBlock(text, wantedBy(app, role));
+    const block = readBlock(text, wantedBy(role, app.shapes().y!));
     app.notice.set(write(app, role, block, index));
   } catch (error) {
     if (!(error instanceof BlockError)) throw error;
     app.notice.set(`Nothing was pasted into ${name}. ${error.message}.`);
   }
-}
-
-/** Indices are cells of the output's plane; all other tensors hold float32. */
-function wantedBy(app: App, role: Editable): Wanted {
-  if (role !== "indices") return FINITE;
-  const last = size(spatial(app.shapes().y!)) - 1;
-  return { words: `a whole number from 0 to ${last}`, test: (value) => Number.isInteger(value) && value >= 0 && value <= last };
 }
 
 function write(app: App, role: Editable, block: Block, index: number): string {

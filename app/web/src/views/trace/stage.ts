@@ -45,7 +45,7 @@ export function stage(app: App): Stage {
   const cell = (role: Role) =>
     role === "weight" || role === "dweight" || role === "indices" ? sized().middle
       : role === "bias" || role === "dbias" ? Math.min(sized().middle, 30) : sized().cell;
-  const element = h("div", { class: "stage", "data-layout": arrangement }, () => {
+  const element = h("div", { class: "stage", "data-layout": arrangement, onRefused: (event: CustomEvent<string>) => app.unchanged(event.detail) }, () => {
     if (roles() === "") return h("p", { class: "hint" }, "…");
     return content(app, planes, cell, arrangement, () => [sized(), arrangement(), roles()]);
   });
@@ -72,7 +72,7 @@ function content(app: App, planes: Planes, cell: (role: Role) => number, arrange
   const middle: readonly [Role | null, Role | null] = isConvolution(op) ? ["weight", "dweight"] : op === "max_unpool" ? ["indices", null] : [null, null];
   const formula = formulas(op);
   const line = (way: "forward" | "backward", name: string) =>
-    h("h3", { class: "way", "data-way": way }, h("span", null, name), h("span", { class: "formula" }, formula[way]),
+    h("h2", { class: "way", "data-way": way }, h("span", null, name), h("span", { class: "formula" }, formula[way]),
       way === "forward" && h("span", { class: "lede" }, "Choose any number to see the terms that made it."));
   const pair = (first: Role, second: Role): Child => h("div", { class: "stack" }, card(first), bias ? card(second) : null);
   const columns = middle[0] ? "three" : "two";
@@ -99,7 +99,7 @@ function samplePicker(app: App): Child {
     return samples > 1 && h("div", { class: "samples" }, "Sample",
       stepper({
         label: "Sample", value: () => app.pick().n, minimum: 0, maximum: samples - 1,
-        onChange: (n) => app.wish.update((wish) => ({ ...wish, n })),
+        onChange: (n) => app.showSample(n),
       }), ` of ${samples}`);
   };
 }

@@ -1,0 +1,87 @@
+import { describe, expect, it } from "vitest";
+import { Client } from "../src/client";
+import { signal } from "../src/core/signal";
+import { buildLayer } from "../src/math/build";
+import { App, FIRST_BOARD } from "../src/state/app";
+import type { Key } from "../src/state/key";
+import type { Served } from "../src/state/served";
+import { type Editable, start } from "../src/state/spec";
+import { readHash } from "../src/state/url";
+
+/** A page that shows a max pool of 2×2, two samples, without overlap; nothing answers it. */
+function shown(side: number): App {
+  const app = new App(new Client("http://nowhere/"), signal<string | null>(null) as unknown as Key);
+  show(app, side);
+  return app;
+}
+
+function show(app: App, side: number): void {
+  const config = { kernel: 2, stride: 2 };
+  const shapes = { x: [2, 1, 2 * side, 2 * side], y: [2, 1, side, side] };
+  const given = { x: new Float32Array(8 * side * side), dy: new Float32Array(2 * side * side) };
+  const layer = buildLayer("max_pool", config, { shapes, padding: [[0, 0], [0, 0]] }, given);
+  app.session.served.set({ spec: { ...start("max_pool"), config }, shapes, given, made: {}, layer } as unknown as Served);
+}
+
+describe("a sweep", () => {
+  it("is at no step that the layer on show does not have", () => {
+    const app = shown(3);
+    app.step.set(9);
+    show(app, 2);
+    expect([app.steps(), app.step(), app.step.peek()]).toEqual([4, 4, 4]);
+    expect(app.swept()!.index).toBe(3);
+    app.step.update((step) => step! - 1);
+    expect(app.step()).toBe(3);
+    app.step.set(9999);
+    expect(app.step()).toBe(4);
+    app.endSweep();
+    expect(app.step()).toBeNull();
+  });
+
+  it("keeps the step that a link asks for until its layer is there", () => {
+    const app = shown(2);
+    app.session.served.set(null);
+    app.step.set(7);
+    expect(app.step()).toBe(7);
+    show(app, 3);
+    expect(app.step()).toBe(7);
+  });
+});
+
+it("a link's padding that would take away all of a checkerboard is not valid", () => {
+  expect(readHash("#board=3.2.9.ones")).toMatchObject({ board: FIRST_BOARD, ignored: ["board"] });
+  expect(readHash("#board=7.2.3.ones")).toMatchObject({ board: { kernel: 7, padding: 3 }, ignored: [] });
+});
+
+describe("another sample", () => {
+  it("takes the chosen cell of X, Y or a gradient along, so that it is lit there", () => {
+    const app = shown(2);
+    app.pinned.set({ role: "dx", at: [0, 0, 0, 1, 2] });
+    app.showSample(1);
+    expect([app.pick().n, app.pinned()!.at]).toEqual([1, [1, 0, 0, 1, 2]]);
+    expect([...app.explanation()!.lit.y].every((y) => y >= 4)).toBe(true);
+    app.pinned.set({ role: "weight", at: [0, 0, 0, 1, 1] });
+    app.showSample(0);
+    expect(app.pinned()!.at).toEqual([0, 0, 0, 1, 1]);
+    app.unpin();
+    app.showSample(1);
+    expect(app.pinned()).toBeNull();
+  });
+});
+
+describe("a cell", () => {
+  const edit = (role: Editable, value: number) => {
+    const app = shown(3);
+    app.edit(role, 0, value);
+    return [app.session.draft().fills[role].edits.get(0), app.notice()];
+  };
+
+  it("takes a number that float32 has, an index a cell of the output's plane, and else the page says what it takes", () => {
+    expect(edit("x", 0.5)).toEqual([0.5, null]);
+    expect(edit("x", 1e39)).toEqual([undefined, "Nothing was changed. The cell: expected a finite number, got 1e+39."]);
+    expect(edit("indices", 8)).toEqual([8, null]);
+    for (const value of [9, -1, 2.7]) {
+      expect(edit("indices", value)).toEqual([undefined, `Nothing was changed. The cell: expected a whole number from 0 to 8, got ${value}.`]);
+    }
+  });
+});
