@@ -121,3 +121,14 @@ it("has a filter of one's own that keys cross without a change, and that a press
   expect(await drawn.getByRole("gridcell").getAttribute("aria-selected")).toBe("false");
   await done();
 });
+
+it("says why a number typed into the drawn filter is not taken", async () => {
+  const { page, done } = await open(browser, link({ view: "image" }));
+  await page.locator("[data-filter=drawn]").focus();
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.press("Enter");
+  await page.locator(".grid-editor").fill("1/2");
+  await page.keyboard.press("Enter");
+  await page.getByText("Nothing was changed. The cell: expected a finite number, got “1/2”.").waitFor();
+  await done();
+});

@@ -229,7 +229,7 @@ it("what is drawn is drawn anew for the pixels of a zoom", async () => {
   const devtools = await page.context().newCDPSession(page);
   const sharp = () => page.locator(".grid canvas").evaluateAll((all) =>
     all.map((canvas) => Math.round(((canvas as HTMLCanvasElement).width / canvas.clientWidth) * 4) / 4).filter((ratio, at, every) => every.indexOf(ratio) === at));
-  expect(await sharp()).toEqual([1]);
+  await expect.poll(sharp).toEqual([1]);
   for (const deviceScaleFactor of [2, 1.5]) {
     await devtools.send("Emulation.setDeviceMetricsOverride", { width: 1440 / deviceScaleFactor, height: 900 / deviceScaleFactor, deviceScaleFactor, mobile: false });
     await expect.poll(sharp).toEqual([deviceScaleFactor]);

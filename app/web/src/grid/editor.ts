@@ -6,8 +6,8 @@ import { shortest } from "../data/text";
 import { corner } from "./draw";
 import type { GridOptions } from "./view";
 
-/** Enter or leaving it sets the value, Escape does not; `close` hears why what was typed is not taken. */
-export function editor(options: GridOptions, of: { index: number; text: string }, close: (refused?: string) => void): HTMLElement {
+/** Enter or leaving it sets the value, Escape does not. */
+export function editor(options: GridOptions, of: { index: number; text: string }, close: () => void): HTMLElement {
   const [x, y] = corner(options.plane(), options.cell(), of.index);
   const side = Math.max(options.cell(), 44);
   const before = shortest(options.plane().values[of.index]);
@@ -24,16 +24,13 @@ export function editor(options: GridOptions, of: { index: number; text: string }
     if (done) return;
     done = true;
     const text = field.value.trim();
-    if (!keep || text === "" || text === before) {
-      close();
-      return;
-    }
+    close();
+    if (!keep || text === "" || text === before) return;
     try {
       options.onEdit?.(of.index, readNumber(text));
-      close();
     } catch (error) {
       if (!(error instanceof BlockError)) throw error;
-      close(error.message);
+      options.onRefused?.(error.message);
     }
   };
   field.addEventListener("keydown", (event) => {

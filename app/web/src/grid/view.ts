@@ -24,6 +24,8 @@ export interface GridOptions {
   readonly onClear?: () => void;
   /** A new value for a cell: absent where the tensor is not the user's to set. */
   readonly onEdit?: (index: number, value: number) => void;
+  /** What was typed is no number, and why. */
+  readonly onRefused?: (why: string) => void;
   /** A text from the clipboard, to begin at a cell. */
   readonly onPaste?: (text: string, index: number) => void;
   /** The plane on show has gone to the clipboard. */
@@ -72,11 +74,9 @@ export function gridView(options: GridOptions): GridView {
     spoken,
     () => {
       const now = editing();
-      return now && editor(options, now, (refused) => {
+      return now && editor(options, now, () => {
         editing.set(null);
         element.focus();
-        // What was typed is no number: whoever has the grid says why.
-        if (refused) element.dispatchEvent(new CustomEvent("refused", { bubbles: true, detail: refused }));
       });
     },
   );

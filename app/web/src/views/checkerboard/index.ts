@@ -11,7 +11,7 @@ import { NO_LIGHT } from "../../grid/light";
 import { legend } from "../../grid/legend";
 import { paintImage, rasterImage } from "../../grid/raster";
 import { gridView } from "../../grid/view";
-import type { App, Board } from "../../state/app";
+import { type App, type Board, mostPadding } from "../../state/app";
 import { resource } from "../../state/resource";
 import { theme } from "../../state/theme";
 import { type Picture, pictures, type Pictures } from "./ask";
@@ -58,9 +58,8 @@ function panelOf(title: string, { side, values }: Picture): Panel {
   return { title, cell: 24, light: NO_LIGHT, plane: { rows: side, cols: side, values, scale: scaleOf(values, false), ring: NO_RING } };
 }
 
-/** Padding may take away less than the kernel. */
 function limited(board: Board): Board {
-  return { ...board, padding: Math.min(board.padding, Math.floor((board.kernel - 1) / 2)) };
+  return { ...board, padding: Math.min(board.padding, mostPadding(board.kernel)) };
 }
 
 function controls(app: App, put: (change: Partial<Board>) => void): HTMLElement {
@@ -68,7 +67,7 @@ function controls(app: App, put: (change: Partial<Board>) => void): HTMLElement 
     h("span", { class: "inline" }, `${label} `, () => stepper({
       label, value: () => app.board()[key], minimum, maximum: maximum(), onChange: (value) => put({ [key]: value }),
     }));
-  const most = memo(() => Math.floor((app.board().kernel - 1) / 2));
+  const most = memo(() => mostPadding(app.board().kernel));
   return h("div", { class: "verify-controls" },
     one("Kernel", "kernel", 1, () => 7), one("Stride", "stride", 1, () => 5), one("Padding", "padding", 0, most),
     h("span", { class: "inline" }, "Weights ", segments("Weights", [{ value: "ones", label: "Ones" }, { value: "random", label: "Random" }],

@@ -7,6 +7,7 @@ import { scaleOf } from "../../grid/colour";
 import { NO_RING } from "../../grid/draw";
 import { NO_LIGHT } from "../../grid/light";
 import { gridView } from "../../grid/view";
+import type { App } from "../../state/app";
 import { type Filter, FILTER_LABELS, FILTERS, filterValues, type ImageSettings, KERNELS, SIZES } from "./settings";
 
 type Put = (change: Partial<ImageSettings>) => void;
@@ -21,7 +22,7 @@ export function settingsRow(settings: Read<ImageSettings>, put: Put): HTMLElemen
     h("span", { class: "inline" }, "ReLU", toggle("ReLU", () => settings().relu, (relu) => put({ relu }))));
 }
 
-export function filterRow(settings: Read<ImageSettings>, put: Put): HTMLElement {
+export function filterRow(app: App, settings: Read<ImageSettings>, put: Put): HTMLElement {
   const flip = (filter: Filter) => {
     const { filters } = settings();
     const next = filters.includes(filter) ? filters.filter((one) => one !== filter) : FILTERS.filter((one) => one === filter || filters.includes(one));
@@ -32,10 +33,10 @@ export function filterRow(settings: Read<ImageSettings>, put: Put): HTMLElement 
       h("button", {
         type: "button", "aria-pressed": () => String(settings().filters.includes(filter)), onClick: () => flip(filter),
       }, FILTER_LABELS[filter]),
-      filterGrid(settings, put, filter))));
+      filterGrid(app, settings, put, filter))));
 }
 
-function filterGrid(settings: Read<ImageSettings>, put: Put, filter: Filter): HTMLElement {
+function filterGrid(app: App, settings: Read<ImageSettings>, put: Put, filter: Filter): HTMLElement {
   const values = computed(() => filterValues(settings(), filter));
   const kernel = computed(() => settings().kernel);
   const drawn = filter === "drawn";
@@ -54,6 +55,7 @@ function filterGrid(settings: Read<ImageSettings>, put: Put, filter: Filter): HT
     cell: () => 72 / kernel(),
     describe: (index) => `row ${Math.floor(index / kernel())}, column ${index % kernel()}: ${values()[index]}`,
     onEdit: drawn ? edit : undefined,
+    onRefused: (why) => app.unchanged(why),
     onSelect: drawn ? chosen.set : undefined,
     onClear: () => chosen.set(-1),
     onPress: drawn ? (index: number) => edit(index, values()[index] > 0 ? -0.5 : values()[index] < 0 ? 0 : 0.5) : undefined,

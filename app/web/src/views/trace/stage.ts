@@ -45,7 +45,7 @@ export function stage(app: App): Stage {
   const cell = (role: Role) =>
     role === "weight" || role === "dweight" || role === "indices" ? sized().middle
       : role === "bias" || role === "dbias" ? Math.min(sized().middle, 30) : sized().cell;
-  const element = h("div", { class: "stage", "data-layout": arrangement, onRefused: (event: CustomEvent<string>) => app.unchanged(event.detail) }, () => {
+  const element = h("div", { class: "stage", "data-layout": arrangement }, () => {
     if (roles() === "") return h("p", { class: "hint" }, "…");
     return content(app, planes, cell, arrangement, () => [sized(), arrangement(), roles()]);
   });

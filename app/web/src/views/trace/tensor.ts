@@ -43,6 +43,7 @@ export function tensorCard(app: App, planes: Planes, role: Role, cell: Read<numb
       app.unpin();
     },
     onEdit: editable ? (index, value) => app.edit(role as Editable, toFlat(index), value) : undefined,
+    onRefused: (why) => app.unchanged(why),
     onPaste: (text, index) => paste(app, role, text, index),
     onCopy: () => copied(app, role),
     brush: app.brush,
