@@ -167,6 +167,41 @@ describe("a service in trouble", () => {
     await done();
   });
 
+  it("says why in narrow windows too, once and in view, whether the settings are open or not", async () => {
+    const { page, done } = await open(browser, link({ op: "activation", config: { name: "gelu" } }), { expected: /422/, viewport: { width: 375, height: 700 } });
+    const said = page.locator(".refusal:visible");
+    const operation = page.getByRole("combobox", { name: "Operation" });
+    const groups = page.getByRole("textbox", { name: "Groups", exact: true });
+    const body = JSON.stringify({ title: "Empty output", status: 422, detail: "x", errors: [{ loc: ["x", "shape", 2], msg: "no window fits", expected: "at least 9" }] });
+    await page.route("**/v1/lp_pool/*", (route) => route.fulfill({ ...problem(422), body }));
+    await operation.selectOption("lp_pool");
+    await said.waitFor();
+    expect(await said.allTextContents()).toEqual(["That is not possible: no window fits (at least 9)."]);
+    await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+    expect((await said.boundingBox())!.y).toBeGreaterThanOrEqual(0);
+    await operation.selectOption("avg_pool");
+    await said.waitFor({ state: "detached" });
+    await settled(page);
+    await go(page, link({ op: "conv", c: 4, o: 4 }));
+    await page.getByRole("button", { name: "Settings" }).click();
+    await groups.fill("3");
+    // The press leaves the field, which asks only then, and takes the sheet away before the answer.
+    await page.getByRole("button", { name: "Done" }).click();
+    await said.waitFor();
+    expect(await said.allTextContents()).toEqual([expect.stringMatching(/^That is not possible: channels do not divide into groups/)]);
+    await page.getByRole("button", { name: "Settings" }).click();
+    await said.getByRole("button", { name: "Use 2" }).waitFor();
+    expect(await said.count()).toBe(1);
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.setViewportSize({ width: 1440, height: 900 });
+    expect(await said.allTextContents()).toEqual([expect.stringMatching(/^3 is not possible/)]);
+    await said.getByRole("button", { name: "Use 2" }).click();
+    await said.waitFor({ state: "detached" });
+    expect(await page.locator(".refusal").count()).toBe(0);
+    await settled(page);
+    await done();
+  });
+
   it("opens before the service does", async () => {
     let up = false;
     const { page, done } = await open(browser, "", {

@@ -17,7 +17,7 @@ export function fieldRow(app: App, field: Field): HTMLElement {
     session.change((spec) => withField(spec, field.name, next, field.otherwise), field.name);
   const control: Control = { app, field, value, set };
   const whole = field.name === WHOLE;
-  return h("div", { class: "field", "data-field": field.name || "config", "data-kind": field.kind.kind },
+  return h("div", { class: "field", "data-field": field.name, "data-kind": field.kind.kind },
     h("div", { class: "field-line" },
       h("span", { class: "field-label", title: field.description }, whole ? "Function" : labelOf(field.name)),
       whole ? wholeControl(app, field) : controlOf(control)),

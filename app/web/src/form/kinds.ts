@@ -84,8 +84,8 @@ interface Described {
   readonly config?: Schema & { readonly required?: readonly string[] };
 }
 
-/** Stands for a config that is one named map as a whole, as an activation's is. */
-export const WHOLE = "";
+/** Stands for a config that is one named map as a whole, as an activation's is. Not empty, as what no field asked for is. */
+export const WHOLE = "config";
 
 /** The fields of an operation in the catalogue's order. */
 export function fieldsOf(operation: unknown): Field[] {

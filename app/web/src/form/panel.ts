@@ -40,6 +40,7 @@ export function panel(app: App): HTMLElement {
       row("Operation", [select("Operation",
         () => Object.entries(OPERATIONS).map(([value, label]) => ({ value, label })), op,
         (next) => session.want(switched(session.draft(), next))), unfold])),
+    refused(app, fields, open),
     // Takes the focus from a press on what has none, as buttons have in Safari, so that Escape is still heard.
     h("div", { class: "settings", id: "layer-settings", tabindex: -1 },
       h("div", { class: "sheet-head" }, h("strong", null, "Settings"), h("button", { type: "button", class: "fold", onClick: close }, "Done")),
@@ -64,8 +65,7 @@ function settings(app: App, op: Read<string>, fields: Read<readonly Field[]>): C
       () => {
         const rest = fields().filter((field) => !first(field));
         return rest.length > 0 && h("details", { class: "more" }, h("summary", null, "More"), rest.map((field) => fieldRow(app, field)));
-      },
-      elsewhere(app, fields)),
+      }),
   ];
 }
 
@@ -113,13 +113,20 @@ function sizes(app: App): Child {
   ];
 }
 
-/** A refusal that no control of the panel shows, such as that of another operation. That of a link is told above every view. */
-function elsewhere(app: App, fields: () => readonly Field[]): Child {
-  const shown = new Set(["samples", "channels", "outputs", "size", "kernel", "link"]);
+/** Sizes whose controls say themselves why they were refused, as those of the config's fields do. */
+const EXPLAINED = new Set(["samples", "channels", "outputs", "size", "kernel"]);
+
+/**
+ * Why something was refused, outside of the sheet, where it is seen whether that is open or not: what no control explains, such as
+ * another operation, and, in narrow windows, what a control explains inside the closed sheet. That of a link is told above every view.
+ */
+function refused(app: App, fields: Read<readonly Field[]>, open: Read<boolean>): Child {
   return () => {
     const refusal = app.session.refusal();
-    if (!refusal || shown.has(refusal.field) || fields().some((one) => one.name === refusal.field)) return null;
-    return h("p", { class: "refusal", role: "alert" }, "That is not possible: ", refusal.reason,
+    if (!refusal || refusal.field === "link") return null;
+    const explained = EXPLAINED.has(refusal.field) || fields().some((one) => one.name === refusal.field);
+    if (explained && open()) return null;
+    return h("p", { class: explained ? "refusal folded" : "refusal", role: "alert" }, "That is not possible: ", refusal.reason,
       refusal.expected ? ` (${refusal.expected})` : "", ".");
   };
 }
