@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
-from benchmarks.stress.client import wire
+from benchmarks.stress.client import Hung, wire
 from benchmarks.stress.crowd import Account, Crowd
 from benchmarks.stress.service import Service, kill, running
 from benchmarks.stress.traffic import large, recorded
@@ -34,15 +35,17 @@ async def crowded(service: Service, killing: int | None) -> Account:
     crowd, answers = Crowd(service.port, recorded()), 0
 
     async def disturb() -> None:
-        async with wire(service.port) as connection:
-            body = large(0.5)
-            while True:
-                await connection.ask("/v1/conv/forward", body)
+        body = large(0.5)
+        while True:
+            with contextlib.suppress(Hung):
+                async with wire(service.port) as connection:
+                    while True:
+                        await connection.ask("/v1/conv/forward", body)
 
     async def harm() -> None:
         nonlocal answers
         while killing:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.005)
             if crowd.account.asked >= answers + killing:
                 answers = crowd.account.asked
                 for pid in service.workers[:1]:

@@ -21,7 +21,7 @@ export function fieldRow(app: App, field: Field): HTMLElement {
     h("div", { class: "field-line" },
       h("span", { class: "field-label", title: field.description }, whole ? "Function" : labelOf(field.name)),
       whole ? wholeControl(app, field) : controlOf(control)),
-    refusalNote(app, field.name, field.kind, field.otherwise,
+    !whole && refusalNote(app, field.name, field.kind, field.otherwise,
       (spec: Spec) => spec.config[field.name],
       (spec: Spec, next: unknown) => withField(spec, field.name, next, field.otherwise)));
 }

@@ -7,7 +7,7 @@ import { redimensioned, switched } from "../state/change";
 import { EXAMPLES } from "../state/examples";
 import { CAPS, isConvolution, OPERATIONS, type Spec } from "../state/spec";
 import { fieldRow } from "./field";
-import { type Field, fieldsOf, type Kind } from "./kinds";
+import { type Field, fieldsOf, type Kind, WHOLE } from "./kinds";
 import { refusalNote } from "./refusal";
 import { segments, select, stepper, toggle } from "./widgets";
 
@@ -124,7 +124,7 @@ function refused(app: App, fields: Read<readonly Field[]>, open: Read<boolean>):
   return () => {
     const refusal = app.session.refusal();
     if (!refusal || refusal.field === "link") return null;
-    const explained = EXPLAINED.has(refusal.field) || fields().some((one) => one.name === refusal.field);
+    const explained = EXPLAINED.has(refusal.field) || fields().some((one) => one.name === refusal.field && one.name !== WHOLE);
     if (explained && open()) return null;
     return h("p", { class: explained ? "refusal folded" : "refusal", role: "alert" }, "That is not possible: ", refusal.reason,
       refusal.expected ? ` (${refusal.expected})` : "", ".");

@@ -37,13 +37,17 @@ export function refusalNote(
   return () => {
     const refusal = mine();
     if (!refusal) return null;
-    const found = offer();
-    return h("p", { class: "refusal", role: "alert" },
-      h("strong", null, show(read(refusal.wanted))), " is not possible: ", refusal.reason,
-      refusal.expected ? ` (${refusal.expected})` : "", ". ",
-      found && h("button", {
-        type: "button", class: "link",
-        onClick: (event: MouseEvent) => intoField(event, () => app.session.want(write(refusal.wanted, found.value), name)),
-      }, `Use ${show(found.value)}`));
+    // The offer comes later, beside what is said and not in it, or that would be said again.
+    return h("p", { class: "refusal" },
+      h("span", { role: "alert" },
+        h("strong", null, show(read(refusal.wanted))), " is not possible: ", refusal.reason,
+        refusal.expected ? ` (${refusal.expected})` : "", ". "),
+      () => {
+        const found = offer();
+        return found && h("button", {
+          type: "button", class: "link",
+          onClick: (event: MouseEvent) => intoField(event, () => app.session.want(write(refusal.wanted, found.value), name)),
+        }, `Use ${show(found.value)}`);
+      });
   };
 }

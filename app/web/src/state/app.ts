@@ -4,7 +4,7 @@ import type { Client } from "../client";
 import { NOTHING, type Sheet } from "../export/panels";
 import { batch, computed, type Read, type Signal, signal, untrack } from "../core/signal";
 import { edited } from "../data/fill";
-import { type Explanation, type Role, SPACE } from "../math/layer";
+import { type Explanation, type Role, type Space, SPACE } from "../math/layer";
 import { flat, plane, type Shape5, unravel } from "../math/shape";
 import { FIRST_IMAGE, type ImageSettings } from "../views/image/settings";
 import type { Key } from "./key";
@@ -161,10 +161,10 @@ export class App {
     });
   }
 
-  /** The chosen cell of X or Y, or of their gradients, goes to another sample (axis 0) or channel (axis 1). */
-  carry(axis: 0 | 1, to: number): void {
+  /** The chosen cell, where it is one of these spaces, goes to another sample (axis 0) or channel (axis 1). */
+  carry(axis: 0 | 1, to: number, spaces: readonly Space[] = ["x", "y"]): void {
     const pinned = this.pinned.peek();
-    if (pinned && (SPACE[pinned.role] === "x" || SPACE[pinned.role] === "y")) {
+    if (pinned && spaces.includes(SPACE[pinned.role])) {
       this.pinned.set({ ...pinned, at: pinned.at.map((at, i) => (i === axis ? to : at)) });
     }
   }
