@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -17,9 +18,14 @@ from app.logs import BackgroundHandler, JsonFormatter, TextFormatter
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
     """A descriptor to read from and one to write to."""
+    before = set(threading.enumerate())
     read, write = os.pipe()
     yield read, write
     os.close(read)
+    # Who still writes has nobody to read it now, and would write into the next test's pipe, of the same number.
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=60.0)
+        assert not thread.is_alive()
     os.close(write)
 
 
