@@ -172,12 +172,12 @@ describe("the page's value and the service's", () => {
   const of = (value: number, scale = Math.abs(value), doubt: Explanation["doubt"] = null) => ({ value, scale, doubt }) as Explanation;
 
   it("may differ where rounding decides, by as much as it may, and say why", () => {
-    const kink = of(-2, 10, { by: 6, why: "either slope is right" });
+    const kink = of(-2, 10, { low: -6, high: 6, endless: false, why: "either slope is right" });
     expect(verdict(kink, -8)).toBe("They differ by 6, and may: either slope is right.");
     expect([-8, 4, 1, -2].map((served) => agrees(kink, served))).toEqual([true, true, true, true]);
     expect([-8.1, 4.1, NaN, -Infinity].map((served) => agrees(kink, served))).toEqual([false, false, false, false]);
     expect(verdict(kink, -8.5)).toBe("They differ by 6.5.");
-    const range = of(1e20, 1e40, { by: Infinity, why: "a sum leaves float32" });
+    const range = of(1e20, 1e40, { low: 0, high: 0, endless: true, why: "a sum leaves float32" });
     expect(verdict(range, Infinity)).toBe("They differ, and may: a sum leaves float32.");
     expect([Infinity, NaN, 2e20].map((served) => agrees({ ...range, scale: 1e20 }, served))).toEqual([true, true, false]);
   });

@@ -9,7 +9,7 @@ export interface Activation {
 }
 
 type Parameters = Record<string, unknown>;
-type Pair = readonly [value: (z: number) => number, slope: (z: number) => number];
+type Pair = readonly [value: (z: number) => number, slope: (z: number) => number, kinks?: readonly number[]];
 
 const logistic = (z: number) => (z < 0 ? Math.exp(z) / (1 + Math.exp(z)) : 1 / (1 + Math.exp(-z)));
 
@@ -38,6 +38,7 @@ function elu(alpha: number, scale: number): Pair {
   return [
     (z) => scale * (z > 0 ? z : alpha * Math.expm1(z)),
     (z) => scale * (z > 0 ? 1 : alpha * Math.exp(z)),
+    [0],
   ];
 }
 
@@ -61,10 +62,10 @@ function pair(name: string, p: Parameters): Pair {
   const number = (key: string, otherwise: number) => Number(p[key] ?? otherwise);
   switch (name) {
     case "relu":
-      return [(z) => (z <= 0 ? 0 : z), (z) => (z <= 0 ? 0 : 1)];
+      return [(z) => (z <= 0 ? 0 : z), (z) => (z <= 0 ? 0 : 1), [0]];
     case "leaky_relu": {
       const alpha = number("alpha", 0.01);
-      return [(z) => (z > 0 ? z : alpha * z), (z) => (z > 0 ? 1 : alpha)];
+      return [(z) => (z > 0 ? z : alpha * z), (z) => (z > 0 ? 1 : alpha), [0]];
     }
     case "elu":
       return elu(number("alpha", 1), 1);
@@ -80,10 +81,12 @@ function pair(name: string, p: Parameters): Pair {
     case "sigmoid":
       return [logistic, logisticSlope];
     case "hard_sigmoid": {
-      const line = (z: number) => number("alpha", 0.2) * z + number("beta", 0.5);
+      const [alpha, beta] = [number("alpha", 0.2), number("beta", 0.5)];
+      const line = (z: number) => alpha * z + beta;
       return [
         (z) => Math.min(1, Math.max(0, line(z))),
-        (z) => (line(z) > 0 && line(z) < 1 ? number("alpha", 0.2) : 0),
+        (z) => (line(z) > 0 && line(z) < 1 ? alpha : 0),
+        [-beta / alpha, (1 - beta) / alpha],
       ];
     }
     case "tanh":
@@ -102,17 +105,12 @@ function pair(name: string, p: Parameters): Pair {
   }
 }
 
-function kinksOf(name: string, { alpha = 0.2, beta = 0.5 }: { alpha?: number; beta?: number }): readonly number[] {
-  if (name === "hard_sigmoid") return [-beta / alpha, (1 - beta) / alpha];
-  return ["relu", "leaky_relu", "elu", "selu"].includes(name) ? [0] : [];
-}
-
 /** @param spec a name, `{name, …parameters}`, or null for none. */
 export function activation(spec: unknown): Activation | null {
   if (spec === null || spec === undefined) return null;
   const parameters = (typeof spec === "string" ? { name: spec } : spec) as Parameters;
   const name = String(parameters.name);
   if (name === "identity") return null;
-  const [value, slope] = pair(name, parameters);
-  return { name, value, slope, kinks: kinksOf(name, parameters) };
+  const [value, slope, kinks = []] = pair(name, parameters);
+  return { name, value, slope, kinks };
 }

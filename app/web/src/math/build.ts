@@ -12,6 +12,8 @@ import { lift, type Shape5, spatial } from "./shape";
 export interface Geometry {
   shapes: Readonly<Record<string, readonly number[]>>;
   padding: readonly (readonly [number, number])[];
+  /** Where it is not told, sums are plain. */
+  algorithm?: string;
 }
 
 type Config = Readonly<Record<string, unknown>>;
@@ -77,6 +79,7 @@ export function buildLayer(op: string, config: Config, geometry: Geometry, given
       groups: typeof config.groups === "number" ? config.groups : 1,
       activation: config.activation,
       mean: config.grad_reduction === "mean",
+      direct: (geometry.algorithm ?? "direct") === "direct",
       given,
     });
   }

@@ -1,10 +1,11 @@
 /** Convolution and transposed convolution: for each cell the products that it is the sum of. */
 
 import { type Axes, PADDING, repeated, touched } from "./axis";
+import { type Doubt, Slack } from "./doubt";
 import {
   type Explanation, explanation, type Layer, Lit, type Made, type Part, type Role, type Term,
 } from "./layer";
-import { type ConvolutionParts, Products } from "./products";
+import { type ConvolutionParts, KINK, Products } from "./products";
 import { size } from "./shape";
 
 export class Convolution implements Layer {
@@ -81,7 +82,7 @@ export class Convolution implements Layer {
     const lit = new Lit();
     const terms: Term[] = [];
     let padding = 0;
-    let slack = 0;
+    const slack = new Slack();
     this.products.ofX(index, (y, w) => {
       lit.add("weight", w);
       if (y === PADDING) {
@@ -90,9 +91,9 @@ export class Convolution implements Layer {
       }
       lit.add("y", y);
       terms.push(role === "dx" ? this.product(this.gradient(y), w) : this.use(index, w, y));
-      if (role === "dx") slack += this.products.slack(y) * Math.abs(this.of.given.weight![w]);
+      if (role === "dx") slack.add(this.products.slack(y), this.of.given.weight![w]);
     });
-    return explanation(role, index, role === "dx" ? "sum" : "given", terms, lit, { padding, doubt: this.products.doubt(slack) });
+    return explanation(role, index, role === "dx" ? "sum" : "given", terms, lit, { padding, doubt: slack.doubt(KINK) });
   }
 
   private product(gradient: Part, weight: number): Term {
@@ -108,7 +109,7 @@ export class Convolution implements Layer {
   private explainWeight(role: "weight" | "dweight", index: number): Explanation {
     const lit = new Lit();
     const terms: Term[] = [];
-    let slack = 0;
+    const slack = new Slack();
     this.products.ofWeight(index, (y, x) => {
       lit.add("y", y);
       lit.add("x", x);
@@ -118,17 +119,17 @@ export class Convolution implements Layer {
       }
       const parts = [this.gradient(y), this.cell("x", x)];
       terms.push({ parts, value: parts[0].value * parts[1].value });
-      slack += this.products.slack(y) * Math.abs(parts[1].value);
+      slack.add(this.products.slack(y), parts[1].value);
     });
     if (role === "weight") return explanation(role, index, "given", terms, lit);
-    return explanation(role, index, "sum", terms, lit, { share: this.products.share, doubt: this.products.doubt(slack) });
+    return explanation(role, index, "sum", terms, lit, this.mean(slack));
   }
 
   private explainBias(role: "bias" | "dbias", index: number): Explanation {
     const lit = new Lit();
     const terms: Term[] = [];
     const outputs = size(this.shapes.y!);
-    let slack = 0;
+    const slack = new Slack();
     for (let y = 0; y < outputs; y += 1) {
       if (this.products.channelOf(y) !== index) continue;
       lit.add("y", y);
@@ -138,11 +139,11 @@ export class Convolution implements Layer {
       } else {
         const gradient = this.gradient(y);
         terms.push({ parts: [gradient], value: gradient.value });
-        slack += this.products.slack(y);
+        slack.add(this.products.slack(y));
       }
     }
     if (role === "bias") return explanation(role, index, "given", terms, lit);
-    return explanation(role, index, "sum", terms, lit, { share: this.products.share, doubt: this.products.doubt(slack) });
+    return explanation(role, index, "sum", terms, lit, this.mean(slack));
   }
 
   private explainDy(index: number): Explanation {
@@ -161,6 +162,12 @@ export class Convolution implements Layer {
     });
     if (this.of.given.bias) lit.add("bias", this.products.channelOf(index));
     return explanation("dy", index, "given", terms, lit, { padding });
+  }
+
+  /** A parameter's gradient is one sum over all samples, or its share. */
+  private mean(slack: Slack): { share: number; doubt: Doubt | null } {
+    const { share } = this.products;
+    return { share, doubt: slack.doubt(KINK, share) };
   }
 
   compute(role: Made, until = Infinity): Float64Array {

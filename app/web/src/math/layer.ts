@@ -1,6 +1,7 @@
 /** What the page knows about a layer by itself: who meets whom, and the terms of every cell. */
 
 import type { Axes } from "./axis";
+import { both, type Doubt, overflowed } from "./doubt";
 import type { Shape5 } from "./shape";
 
 /** Tensors by the contract's names. */
@@ -40,22 +41,6 @@ export interface Term {
   /** Listed for completeness, adds nothing. */
   readonly idle?: boolean;
 }
-
-/** Why the service's value may rightly be another than the page's: it rounds to float32 on the way. */
-export interface Doubt {
-  /** How far off it may be; Infinity: it may be no number at all. */
-  readonly by: number;
-  readonly why: string;
-}
-
-const LARGEST_FLOAT32 = 3.4028234663852886e38;
-const OVERFLOW = "a sum on the way leaves float32, which ends at 3.4e38";
-
-/** Whether what is finite here is not in float32. */
-export const overflows = (sum: number): boolean => Number.isFinite(sum) && sum > LARGEST_FLOAT32;
-
-/** @param by how far a value may be off since sums under it leave float32. */
-export const overflowed = (by: number): Doubt | null => (by > 0 ? { by, why: OVERFLOW } : null);
 
 export interface Explanation {
   readonly role: Role;
@@ -104,29 +89,29 @@ export class Lit {
   }
 }
 
-/** @param more `share`: what the sum is multiplied by, where a gradient is the mean over samples; `reach`: the size of what is summed, where it is not that of the terms. */
+/** @param more `share`: what the sum is multiplied by, where a gradient is the mean over samples; `scale` and `reach`: the size of the value and of what is summed for it, where it is not that of the terms. */
 export function explanation(
   role: Role,
   index: number,
   kind: Explanation["kind"],
   terms: readonly Term[],
   lit: Lit,
-  more: { padding?: number; total?: number; after?: Explanation["after"]; share?: number; reach?: number; doubt?: Doubt | null } = {},
+  more: { padding?: number; total?: number; after?: Explanation["after"]; share?: number; scale?: number; reach?: number; doubt?: Doubt | null } = {},
 ): Explanation {
   let sum = 0;
-  let scale = 0;
+  let size = 0;
   for (const term of terms) {
     if (term.idle) continue;
     sum += term.value;
-    scale += Math.abs(term.value);
+    size += Math.abs(term.value);
   }
   lit.add(role, index);
   const total = more.total ?? sum;
   const share = more.share ?? 1;
   const after = share === 1 ? (more.after ?? []) : [{ label: `÷ ${Math.round(1 / share)} samples`, value: total * share }];
   const value = after.length > 0 ? after[after.length - 1].value : total;
-  const doubt = more.doubt ?? overflowed(overflows(more.reach ?? scale) ? Infinity : 0);
+  const doubt = both(more.doubt ?? null, overflowed(more.reach ?? size));
   return {
-    role, index, kind, terms, total, after, value, scale: scale * share, doubt, lit, padding: more.padding ?? 0,
+    role, index, kind, terms, total, after, value, scale: (more.scale ?? size) * share, doubt, lit, padding: more.padding ?? 0,
   };
 }

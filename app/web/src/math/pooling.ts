@@ -1,10 +1,8 @@
 /** Pools: which input made each output, or how much of it, and which gradients come back to an input. */
 
 import { type Axes, PADDING, repeated, touched } from "./axis";
-import {
-  type Explanation, explanation, type Given, type Layer, Lit, type Made, overflowed, overflows, type Part,
-  type Role, type Term,
-} from "./layer";
+import { OVERFLOW, Slack } from "./doubt";
+import { type Explanation, explanation, type Given, type Layer, Lit, type Made, type Part, type Role, type Term } from "./layer";
 import { type PoolRule, Reduction, type Slope } from "./reduction";
 import { plane, type Shape5, size } from "./shape";
 import { Windows } from "./windows";
@@ -53,9 +51,11 @@ export class Pooling implements Layer {
     const { kind, p } = this.rule;
     if (kind === "average") return explanation("y", index, "sum", terms, lit, { padding, reach: this.reduce.reach(index) });
     const value = this.reduce.output(index);
-    if (kind === "max") return explanation("y", index, "max", terms, lit, { padding, total: value });
+    // A maximum sums nothing.
+    if (kind === "max") return explanation("y", index, "max", terms, lit, { padding, total: value, reach: 0 });
     const after = [{ label: `^(1/${p})`, value }];
-    return explanation("y", index, "norm", terms, lit, { padding, after });
+    // A root of a small p makes more of the rounding of its sum.
+    return explanation("y", index, "norm", terms, lit, { padding, after, scale: value / Math.min(1, p) });
   }
 
   private contribution(y: number, x: number, winners: readonly number[] | null): Term {
@@ -75,22 +75,25 @@ export class Pooling implements Layer {
   private explainX(role: "x" | "dx", index: number): Explanation {
     const lit = new Lit();
     const terms: Term[] = [];
-    let slack = 0;
+    const slack = new Slack();
     this.meet.ofInput(index, (y) => {
       lit.add("y", y);
-      // A norm that is ∞ in float32 leaves nothing of a slope, which is 1 at most.
-      if (this.rule.kind === "lp" && overflows(this.reduce.reach(y))) slack += Math.abs(this.given.dy![y]);
       const slope = this.reduce.slope(y, index);
       const into: Part = { role: "y", index: y, value: 0 };
-      if (role === "dx") terms.push(this.routed(y, slope));
-      else {
+      if (role === "dx") {
+        const term = this.routed(y, slope);
+        terms.push(term);
+        // A norm that is ∞ leaves nothing of a slope, or makes no number of it.
+        if (this.reduce.leaves(y)) slack.add(-term.value);
+        if (this.reduce.leaves(y) && this.reduce.steep(index)) slack.end();
+      } else {
         const wins = this.rule.kind !== "max" || slope.value === 1;
         const note = this.rule.kind === "max" ? (wins ? "maximum" : "not the maximum") : undefined;
         const value = this.given.x![index];
         terms.push({ parts: [{ role: "x", index, value }], value, into, note, idle: !wins });
       }
     });
-    return explanation(role, index, role === "dx" ? "sum" : "given", terms, lit, { doubt: overflowed(slack) });
+    return explanation(role, index, role === "dx" ? "sum" : "given", terms, lit, { doubt: slack.doubt(OVERFLOW) });
   }
 
   private routed(y: number, slope: Slope): Term {

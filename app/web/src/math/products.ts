@@ -6,7 +6,8 @@
 import { activation, type Activation } from "./activation";
 import { type Axes, PADDING } from "./axis";
 import { Correlation } from "./correlation";
-import type { Doubt, Given, Made, Role } from "./layer";
+import { ROUNDING } from "./doubt";
+import type { Given, Made, Role } from "./layer";
 import { plane, type Shape5, size } from "./shape";
 
 export interface ConvolutionParts {
@@ -17,17 +18,21 @@ export interface ConvolutionParts {
   groups: number;
   activation: unknown;
   mean: boolean;
+  /** Whether the service adds up plain products; other algorithms round even where those would not. */
+  direct: boolean;
   given: Given;
 }
 
 /** `other` is the flat index on the far side, or PADDING. */
 type Visit = (other: number, weight: number) => void;
 
-/** What float32 and another order of adding may make of a sum, in parts of the size of its terms. */
-const ROUNDING = 1e-6;
+/** Sums of integers below it are exact in float32, in any order. */
+const EXACT = 2 ** 24;
 
 /** Near enough to a kink to be beside it and nothing else. */
 const BESIDE = 1e-9;
+
+export const KINK = "some z is at a kink within rounding, where either slope is right";
 
 export class Products {
   readonly shapes: Record<Exclude<Role, "indices">, Shape5>;
@@ -83,28 +88,36 @@ export class Products {
     return this.of.given.dy![y] * (this.act ? this.act.slope(this.z![y]) : 1);
   }
 
-  /** How far the gradient of an output before its activation may be off, where its z is at a kink within rounding. */
+  /** What the other slope would add to the gradient of an output before its activation, where z is at a kink within rounding. */
   slack(y: number): number {
     if (!this.act || this.act.kinks.length === 0) return 0;
     let jump = this.jumps.get(y);
     if (jump === undefined) this.jumps.set(y, (jump = this.jump(y, this.act)));
-    return Math.abs(this.of.given.dy![y]) * jump;
+    // An infinite gradient times no jump is no number.
+    return jump === 0 ? 0 : this.of.given.dy![y] * jump;
   }
 
-  /** @param slack how far the terms may be off in sum. */
-  doubt(slack: number): Doubt | null {
-    return slack > 0 ? { by: slack * this.share, why: "some z is at a kink within rounding, where either slope is right" } : null;
-  }
-
+  /** From the slope that the page takes to the one on the other side. */
   private jump(y: number, { kinks, slope }: Activation): number {
     const { x, weight, bias } = this.of.given;
     this.z ??= this.outputs(Infinity);
-    let reach = bias ? Math.abs(bias[this.channelOf(y)]) : 0;
+    const z = this.z[y];
+    const first = bias ? bias[this.channelOf(y)] : 0;
+    let reach = Math.abs(first);
+    let whole = Number.isInteger(first);
     this.ofY(y, (at, w) => {
-      if (at !== PADDING) reach += Math.abs(x![at] * weight![w]);
+      if (at === PADDING) return;
+      const term = x![at] * weight![w];
+      reach += Math.abs(term);
+      whole &&= Number.isInteger(term);
     });
-    const kink = kinks.find((one) => Math.abs(this.z![y] - one) <= ROUNDING * reach);
-    return kink === undefined || reach === 0 ? 0 : Math.abs(slope(kink + BESIDE) - slope(kink - BESIDE));
+    if (reach === 0 || !Number.isFinite(reach)) return 0;
+    const kink = kinks.find((one) => Math.abs(z - one) <= ROUNDING * reach);
+    if (kink === undefined) return 0;
+    // At a kink elsewhere a second sum rounds: that of hard_sigmoid's line.
+    if (kink === 0 && whole && reach < EXACT && this.of.direct) return 0;
+    const [below, above] = [kink - BESIDE, kink + BESIDE].map((beside) => slope(beside) - slope(z));
+    return Math.abs(below) > Math.abs(above) ? below : above;
   }
 
   /** A whole tensor; `until`: only what the first sweep positions add to it. */

@@ -1,6 +1,7 @@
 /** What a pool makes of one window: its value, and what each of its cells counts for. */
 
 import { PADDING } from "./axis";
+import { overflows } from "./doubt";
 import type { Values } from "./layer";
 import type { Windows } from "./windows";
 
@@ -66,6 +67,16 @@ export class Reduction {
   reach(y: number): number {
     const power = this.rule.kind === "lp" ? this.rule.p : 1;
     return this.rule.kind === "max" ? 0 : this.window(y).reduce((total, x) => total + Math.abs(this.value(x)) ** power, 0);
+  }
+
+  /** Whether a norm is ∞ in float32, by the sum of its powers or by itself. */
+  leaves(y: number): boolean {
+    return this.rule.kind === "lp" && (overflows(this.reach(y)) || overflows(this.output(y)));
+  }
+
+  /** Whether a norm of ∞ makes no number of a slope, which is |x|^(p−1)·norm^(1−p): 0·∞, or ∞ where p is below 1. */
+  steep(x: number): boolean {
+    return this.rule.p < 1 || overflows(Math.abs(this.value(x)) ** (this.rule.p - 1));
   }
 
   slope(y: number, x: number): Slope {

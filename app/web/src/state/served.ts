@@ -102,7 +102,7 @@ export async function serve(client: Client, spec: Spec, output: readonly number[
   for (const name of wanted(spec)) {
     made[name] = Float32Array.from(received(spec, name, tensors[name]));
   }
-  const layer = buildLayer(spec.op, spec.config, { shapes, padding: info.padding }, given);
+  const layer = buildLayer(spec.op, spec.config, { shapes, padding: info.padding, algorithm: info.algorithm }, given);
   return { spec, padding: info.padding, shapes, given, made, layer, read: layer.read(), info, transfer };
 }
 

@@ -1,28 +1,28 @@
 /** Whether the page's own value of a cell and the service's are the same number, as far as float32 can tell. */
 
 import { medium, tiny } from "../../core/format";
+import { ROUNDING } from "../../math/doubt";
 import type { Explanation } from "../../math/layer";
-
-/** Of the size of the terms: what float32 and another order of adding may differ by. */
-const TOLERANCE = 1e-5;
 
 /** The page adds up in float64, which has room beyond the range of float32: what leaves that is infinite there. */
 export function same(own: number, served: number): boolean {
   return Object.is(Math.fround(own), served) || Math.fround(own) === served;
 }
 
-/** @param more what they may differ by beside rounding. */
-function near({ value, scale }: Explanation, served: number, more = 0): boolean {
+/** @param low,high how far below and above the service's may be beside rounding. */
+function near({ value, scale }: Explanation, served: number, low = 0, high = 0): boolean {
   if (same(value, served)) return true;
   // Infinity is within every share of itself.
   if (!Number.isFinite(value) || !Number.isFinite(served)) return false;
-  return Math.abs(value - served) <= TOLERANCE * Math.max(scale, Math.abs(value), 1e-30) + more;
+  const room = ROUNDING * Math.max(scale, Math.abs(value), 1e-30);
+  return served - value >= low - room && served - value <= high + room;
 }
 
 /** Whether they differ for a reason that is nobody's fault. */
 export function excused(of: Explanation, served: number): boolean {
   if (!of.doubt || near(of, served)) return false;
-  return of.doubt.by === Infinity ? !Number.isFinite(served) : near(of, served, of.doubt.by);
+  const { low, high, endless } = of.doubt;
+  return (endless && !Number.isFinite(served)) || near(of, served, low, high);
 }
 
 export function agrees(of: Explanation, served: number): boolean {
