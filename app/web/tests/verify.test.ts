@@ -5,6 +5,7 @@ import type { Given, Made, Role } from "../src/math/layer";
 import { size } from "../src/math/shape";
 import type { Served } from "../src/state/served";
 import { start } from "../src/state/spec";
+import { agrees } from "../src/views/trace/agreement";
 import { adjoint, differences, ownArithmetic } from "../src/views/verify/checks";
 import { skips } from "../src/views/verify/kinks";
 import { random } from "./random";
@@ -104,6 +105,26 @@ describe("finite differences", () => {
       }
     }
   });
+
+  it("are measured by the page's gradient: a huge wrong cell that is not drawn hides no other error", async () => {
+    const one = served("conv", {}, {});
+    const harm: Harm = (name, values) => name === "dx" && values.forEach((v, i) => (values[i] = 1.01 * v));
+    const { worst } = await of(one, "x", harm);
+    const errors = await Promise.all(Array.from({ length: 25 }, async (_, index) => {
+      if (index === worst!.index) return Infinity;
+      const check = await of(one, "x", (name, values) => (harm(name, values), name === "dx" && (values[index] = 1e20)));
+      expect(check.passed).toBe(false);
+      return check.error!;
+    }));
+    // Of 25 coordinates 24 are drawn.
+    expect(errors.filter((error) => error < 1)).toHaveLength(1);
+  });
+
+  it("take a gradient that is zero everywhere but for rounding", async () => {
+    const none = served("conv", {}, {}, RIGHT, Array<number>(9).fill(0));
+    expect((await of(none)).passed).toBe(null);
+    expect((await of(none, "x", at(3, 1))).passed).toBe(false);
+  });
 });
 
 describe("the adjoint law", () => {
@@ -116,7 +137,23 @@ describe("the adjoint law", () => {
     for (const value of [Infinity, NaN, -Infinity]) {
       const harm: Harm = (name, values) => name === "y" && values.fill(value, 2, 3);
       for (const check of await adjoint(service(harm), served("conv", {}, {}), "float32", never)) expect(check.passed, String(value)).toBe(false);
+      // The range of float32 is no excuse in float64.
+      for (const check of await adjoint(service(harm), huge, "float64", never)) expect(check.passed, String(value)).toBe(false);
     }
+  });
+
+  it("says nothing of a norm that leaves float64 too", async () => {
+    const norm = served("lp_pool", { kernel: 3, stride: 1, p: 10 }, { 6: 1e38 });
+    for (const dtype of ["float64", "float32"] as const) {
+      for (const check of await adjoint(service(RIGHT), norm, dtype, never)) expect(check).toMatchObject({ passed: null, note: expect.stringContaining(dtype) });
+    }
+  });
+
+  it("is silent only about the tensors that leave float32", async () => {
+    const steep = served("conv", {}, { 12: 3e38 }, RIGHT, Array<number>(9).fill(1e-3));
+    const [x, weight] = await adjoint(service(RIGHT), steep, "float32", never);
+    expect(x).toMatchObject({ id: "adjoint-x-float32", passed: true });
+    expect(weight).toMatchObject({ id: "adjoint-weight-float32", passed: null });
   });
 });
 
@@ -149,6 +186,66 @@ describe("the page's own arithmetic", () => {
     expect(own(served("conv", { activation: "relu" }, { 0: 0.3, 1: 0.2 }, at(0, other), weight), "dx").passed).toBe(false);
   });
 
+  it("takes no wrong slope where z is exact, or no number", () => {
+    const exact = [1, -1, 0, 0, 0, 0, 0, 0, 0];
+    const conv = (x: Record<number, number>, harm: Harm) => served("conv", { activation: "relu" }, x, harm, exact);
+    const whole = Object.fromEntries(Array.from({ length: 25 }, (_, i) => [i, i % 7]));
+    const zero = conv({ ...whole, 0: 2, 1: 2 }, at(0, -4.5));
+    expect(zero.layer.explain("y", 0).total).toBe(0);
+    expect(own(zero, "dx").passed).toBe(false);
+    expect(own(conv({ ...whole, 0: 0.5, 1: 0.5 }, at(0, -4.5)), "dx").passed).toBe(true);
+    for (const odd of [Infinity, -Infinity]) {
+      const dweight = conv({ 0: odd, 12: 3 }, (name, values) => name === "dweight" && (values[0] = NaN));
+      expect(dweight.layer.explain("dweight", 0).doubt, String(odd)).toBe(null);
+    }
+  });
+
+  it("allows for a kink's other slope to its own side only", () => {
+    expect(own(kink(at(0, other)), "dx").passed).toBe(true);
+    expect(own(kink(at(0, -other)), "dx").passed).toBe(false);
+  });
+
+  it("measures by what float32 has numbers for", () => {
+    const beyond = (harm: Harm) => served("conv", {}, { 0: 1e30 }, harm, [1e30, 1, 1, 1, 1, 1, 1, 1, 1]);
+    expect(own(beyond(RIGHT), "y").passed).toBe(true);
+    const far = own(beyond((name, values) => name === "y" && (values[8] *= 1.01)), "y");
+    expect(far).toMatchObject({ passed: false, worst: { role: "y", index: 8 } });
+  });
+
+  it("fails no cell of which Trace says that both agree, and names no worst that may differ", () => {
+    // The first output is the difference of large numbers, and they are the largest there is.
+    const large = (by: number) => served("conv", {}, Object.fromEntries(Array.from({ length: 25 }, (_, i) => [i, 1e4])), at(0, by, "y"), [1, -1, 1, -1, 1, -1, 1, -1, 0]);
+    expect(own(large(0.05), "y").passed).toBe(true);
+    expect(own(large(5), "y").passed).toBe(false);
+    const both = kink((name, values) => {
+      if (name === "dx") [values[1], values[24]] = [values[1] - 3 * other, values[24] + 0.1];
+    });
+    expect(own(both, "dx")).toMatchObject({ passed: false, worst: { role: "dx", index: 24 } });
+    const after = kink((name, values) => {
+      if (name === "dx") [values[0], values[1]] = [values[0] + 30, values[1] - 3 * other];
+    });
+    expect(own(after, "dx").worst).toEqual({ role: "dx", index: 0 });
+    const small = kink((name, values) => {
+      if (name === "dx") [values[0], values[1]] = [values[0] - 0.1 * other, values[1] - 3 * other];
+    });
+    expect(own(small, "dx").worst).toEqual({ role: "dx", index: 0 });
+  });
+
+  it("allows in a steep norm for no number and for zero, and for nothing else", () => {
+    const steep = (value: number) => served("lp_pool", { kernel: 3, stride: 1, p: 3 }, { 0: 1e20 }, (name, values) => name === "dx" && (values[0] = value));
+    expect([NaN, 0].map((value) => own(steep(value), "dx").passed)).toEqual([true, true]);
+    expect([4.5, -9].map((value) => own(steep(value), "dx").passed)).toEqual([false, false]);
+    // A root is not measured by the powers under it.
+    const norm = (by: number) => served("lp_pool", { kernel: 3, stride: 1, p: 4 }, { 0: 1e3 }, at(0, by, "y"));
+    expect([agrees(norm(0).layer.explain("y", 0), 1001), agrees(norm(0).layer.explain("y", 0), 1000.001)]).toEqual([false, true]);
+    expect(own(norm(1), "y").passed).toBe(false);
+  });
+
+  it("has no overflow in a maximum, which sums nothing", () => {
+    const ties = served("max_pool", { kernel: 3, stride: 1, ties: "all" }, { 0: 3e38, 1: 3e38 }, (name, values) => name === "y" && (values[0] = Infinity));
+    expect(own(ties, "y").passed).toBe(false);
+  });
+
   it("allows for sums that leave float32 in a norm and a mean, and for nothing else", () => {
     const infinite = (role: Role): Harm => (name, values) => name === role && (values[0] = Infinity);
     const pools = [["lp_pool", 1e20], ["avg_pool", 3e38]] as const;
@@ -171,4 +268,12 @@ it("coordinates are left out beside a kink, wherever an activation has it", () =
   };
   expect([flat("relu", 0), flat("relu", 1), flat("hard_sigmoid", 2.5), flat("hard_sigmoid", -2.5), flat("hard_sigmoid", 0), flat("tanh", 0)])
     .toEqual([true, false, true, true, false, false]);
+});
+
+it("coordinates are left out where a step would move an output over a kink", () => {
+  const near = (weight: number) => skips(served("conv", { activation: "relu" }, { 0: 0.01 }, RIGHT, [weight, 0, 0, 0, 0, 0, 0, 0, 0]), "x", 0, 1e-5);
+  expect([near(1), near(1e4)]).toEqual([false, false]);
+  const beside = (weight: number) => skips(served("conv", { activation: "relu" }, { 0: 1.5e-5 }, RIGHT, [weight, 0, 0, 0, 0, 0, 0, 0, 0]), "x", 0, 1e-5);
+  expect(beside(1e4)).toBe(true);
+  expect(skips(served("conv", { activation: "silu" }, { 0: 0 }), "x", 0, 1e-5)).toBe(false);
 });

@@ -3,14 +3,14 @@
 import type { Client } from "../../client";
 import { count } from "../../core/format";
 import { buildLayer } from "../../math/build";
-import { type Made, MADE, type Role } from "../../math/layer";
+import { type Layer, type Made, MADE, type Role } from "../../math/layer";
 import { size } from "../../math/shape";
 import { type Served, valuesOf } from "../../state/served";
-import { isConvolution, type Spec } from "../../state/spec";
+import { isConvolution } from "../../state/spec";
 import { agrees, excused, same } from "../trace/agreement";
-import { ask, type Numbers } from "./ask";
+import { ask, type Dtype, type Numbers } from "./ask";
 import { differences } from "./differences";
-import { finite, HIDDEN, hidden, INFINITE, SHARED, shared } from "./kinks";
+import { beyond, finite, HIDDEN, hidden, INFINITE, SHARED, shared } from "./kinks";
 
 export interface Check {
   readonly id: string;
@@ -45,15 +45,17 @@ function lawless(served: Served): string | null {
   return finite(served) ? null : INFINITE;
 }
 
-/** Whether an answer holds what is no finite number, and only where the page's own sums leave the range as well. */
-function leaves(linear: Spec, served: Served, answer: Partial<Record<Role, Numbers>>): boolean {
-  const { bias: _, ...given } = served.given;
-  const layer = buildLayer(linear.op, linear.config, served, given);
+type Answer = Partial<Record<Role, Numbers>>;
+
+/** Whether sums leave the dtype: in float64 the page's own, in float32 where the answer holds no number, and all such by right. */
+function leaves(layer: Layer, dtype: Dtype, answer: Answer, roles: readonly Made[]): boolean {
+  if (dtype === "float64") return roles.some((role) => beyond(layer.compute(role)));
   let some = false;
-  for (const [role, values] of Object.entries(answer)) {
+  for (const role of roles) {
+    const values = answer[role]!;
     for (let i = 0; i < values.length; i += 1) {
       if (Number.isFinite(values[i])) continue;
-      const of = layer.explain(role as Role, i);
+      const of = layer.explain(role, i);
       // A window that covers nothing is −∞ by right.
       if (of.value === -Infinity) continue;
       if (!agrees(of, values[i])) return false;
@@ -63,22 +65,31 @@ function leaves(linear: Spec, served: Served, answer: Partial<Record<Role, Numbe
   return some;
 }
 
+/** In parts of the tensor's size; ∞ where only one of them is a number. */
+function distance(own: number, theirs: number, reach: number): number {
+  if (same(own, theirs)) return 0;
+  const off = Math.abs(own - theirs) / reach;
+  return Number.isNaN(off) ? Infinity : off;
+}
+
 /** The page's own arithmetic, in float64, against each tensor that the service made. */
 export function ownArithmetic(served: Served): Check[] {
   return MADE.filter((role) => role in served.made).map((role) => {
     const own = served.layer.compute(role);
     const theirs = valuesOf(served, role)!;
-    const reach = own.reduce((most, value) => (Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most), 0) || 1;
+    // What float32 has no number for is no measure of the others.
+    const reach = own.reduce((most, value) => (Number.isFinite(Math.fround(value)) ? Math.max(most, Math.abs(value)) : most), 0) || 1;
     let relative = 0;
     let at = 0;
     let skipped = 0;
     let why = "";
     for (let i = 0; i < own.length; i += 1) {
-      const off = same(own[i], theirs[i]) ? 0 : Math.abs(own[i] - theirs[i]) / reach;
-      // An explanation takes its time: the first cell without an excuse decides.
-      const of = off <= OWN_TOLERANCE || relative > OWN_TOLERANCE ? null : served.layer.explain(role, i);
-      if (of && excused(of, theirs[i])) [skipped, why] = [skipped + 1, of.doubt!.why];
-      else if (!(off <= relative)) [relative, at] = [Number.isNaN(off) ? Infinity : off, i];
+      const off = distance(own[i], theirs[i], reach);
+      if (off <= relative) continue;
+      // An explanation takes its time, and only what would be the worst needs one.
+      const of = off > OWN_TOLERANCE ? served.layer.explain(role, i) : null;
+      if (!of || !agrees(of, theirs[i])) [relative, at] = [off, i];
+      else if (excused(of, theirs[i])) [skipped, why] = [skipped + 1, of.doubt!.why];
     }
     return {
       id: `own-${role}`, title: `${NAMES[role]}, cell by cell`,
@@ -92,10 +103,10 @@ export function ownArithmetic(served: Served): Check[] {
 const NAMES: Record<Made, string> = { y: "Y", dx: "dX", dweight: "dW", dbias: "db" };
 
 /** ⟨dY, Y⟩ = ⟨dX, X⟩ and = ⟨dW, W⟩, without bias and activation, which are not linear. */
-export async function adjoint(client: Client, served: Served, dtype: "float32" | "float64", signal: AbortSignal): Promise<Check[]> {
+export async function adjoint(client: Client, served: Served, dtype: Dtype, signal: AbortSignal): Promise<Check[]> {
   const { spec } = served;
   const base = { tolerance: ADJOINT_TOLERANCE[dtype], worst: null };
-  const laws: [Role, Role, string][] = [["x", "dx", "⟨dY, Y⟩ = ⟨dX, X⟩"]];
+  const laws: [Role, Made, string][] = [["x", "dx", "⟨dY, Y⟩ = ⟨dX, X⟩"]];
   if (isConvolution(spec.op)) laws.push(["weight", "dweight", "⟨dY, Y⟩ = ⟨dW, W⟩"]);
   const id = (role: Role) => `adjoint-${role}-${dtype}`;
   const reason = lawless(served);
@@ -109,12 +120,13 @@ export async function adjoint(client: Client, served: Served, dtype: "float32" |
   const answer = await ask(client, linear, served, dtype, signal);
   const left = dot(served.given.dy!, answer.y!);
   const reach = norm(served.given.dy!) * norm(answer.y!) || 1;
-  const beyond = leaves(linear, served, answer);
+  const { bias: _, ...given } = served.given;
+  const layer = buildLayer(linear.op, linear.config, served, given);
   const without = [spec.bias && "bias", isConvolution(spec.op) && spec.config.activation && "activation"].filter(Boolean);
-  return laws.map(([given, made, law]) => {
-    const error = Math.abs(left - dot(answer[made]!, served.given[given]!)) / reach;
-    const named = { ...base, id: id(given), title: `Adjoint law, ${dtype}`, law };
-    if (beyond) return { ...named, passed: null, error: null, note: `Sums leave the range of ${dtype}, which has no law beyond.` };
+  return laws.map(([role, made, law]) => {
+    const error = Math.abs(left - dot(answer[made]!, served.given[role]!)) / reach;
+    const named = { ...base, id: id(role), title: `Adjoint law, ${dtype}`, law };
+    if (leaves(layer, dtype, answer, ["y", made])) return { ...named, passed: null, error: null, note: `Sums leave the range of ${dtype}, which has no law beyond.` };
     return {
       ...named, error, passed: left === 0 && error === 0 ? null : error <= base.tolerance,
       note: left === 0 && error === 0

@@ -11,7 +11,7 @@ import type { Served } from "../../state/served";
 import { isConvolution } from "../../state/spec";
 import { ask, forward, type Numbers } from "./ask";
 import type { Check } from "./checks";
-import { finite, INFINITE, skips } from "./kinks";
+import { beyond, finite, INFINITE, skips } from "./kinks";
 
 /** What a sum in float64 may lose, in parts of the size of its terms; they are many. */
 const ROUNDING = 8 * 2 ** -52;
@@ -86,17 +86,18 @@ async function losses(client: Client, served: Served, role: "x" | "weight" | "bi
 }
 
 /** Why differences would say nothing of this layer and data, whatever the service answers; and else how exact they can be. */
-function bounds(served: Served, role: "x" | "weight" | "bias", h: number, gradient: Numbers): { reason: string } | { reach: number; rounding: number } {
+function bounds(served: Served, role: "x" | "weight" | "bias", h: number): { reason: string } | { reach: number; rounding: number } {
   if (!finite(served)) return { reason: INFINITE };
   // The page's own sums: a wrong answer must not widen what is allowed.
   const [y, own] = [served.layer.compute("y"), served.layer.compute(GRADIENT[role])];
-  // A window that covers nothing is −∞.
-  if ([...y, ...own].some((value) => Number.isNaN(value) || value === Infinity)) return { reason: "Sums leave the range of float64." };
+  if (beyond(y) || beyond(own)) return { reason: "Sums leave the range of float64." };
   const terms = y.reduce((sum, value, at) => (value === -Infinity ? sum : sum + Math.abs(value * served.given.dy![at])), 0);
-  const reach = [...own, ...Array.from(gradient)].filter(Number.isFinite).reduce((most, value) => Math.max(most, Math.abs(value)), 0);
-  const rounding = reach === 0 ? 0 : (ROUNDING * terms) / h / reach;
+  const lost = (ROUNDING * terms) / h;
+  // Where the gradient is zero everywhere, what a step may lose is all there is to measure by.
+  const reach = own.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || (2 * lost) / MOST_TOLERANCE || 1e-300;
+  const rounding = lost / reach;
   if (rounding > MOST_TOLERANCE) return { reason: `The numbers are so large that what a step of ±${h} changes is lost in rounding.` };
-  return { reach: reach || 1e-300, rounding };
+  return { reach, rounding };
 }
 
 /** The largest error among coordinates, and where it is. */
@@ -117,7 +118,7 @@ export async function differences(
   const law = `Move one ${role === "x" ? "input" : role} by ±${h} and see how ⟨dY, Y⟩ changes.`;
   const named = { id: `differences-${role}`, title: `Finite differences of ${NAMES[role]}`, law };
   const gradient = (await ask(client, served.spec, served, "float64", signal))[GRADIENT[role]]!;
-  const allowed = bounds(served, role, h, gradient);
+  const allowed = bounds(served, role, h);
   if ("reason" in allowed) return { ...named, passed: null, error: null, tolerance: exact, note: allowed.reason, worst: null };
   const { reach, rounding } = allowed;
   const tolerance = exact + rounding;

@@ -9,6 +9,11 @@ export const HIDDEN = "Some indices repeat: only the last input is written, yet 
 
 export const INFINITE = "The tensors hold numbers that are not finite.";
 
+/** Whether the page's own numbers leave even float64, but for −∞, which a window that covers nothing is by right. */
+export function beyond(values: ArrayLike<number>): boolean {
+  return Array.from(values).some((value) => Number.isNaN(value) || value === Infinity);
+}
+
 export function finite({ given }: Served): boolean {
   return Object.values(given).every((values) => Array.from(values).every(Number.isFinite));
 }
@@ -54,6 +59,16 @@ export function skips(served: Served, role: "x" | "weight" | "bias", index: numb
   const kinks = activation(op === "activation" ? config : isConvolution(op) ? config.activation : null)?.kinks ?? [];
   const near = (z: number, room: number) => kinks.some((kink) => Math.abs(z - kink) <= room);
   if (op === "activation") return near(x![index], 2 * h);
-  const { lit } = served.layer.explain(role, index);
-  return kinks.length > 0 && [...lit.y].some((y) => near(served.layer.explain("y", y).total, 1e-3));
+  if (kinks.length === 0) return false;
+  return [...moves(served, role, index, h)].some(([y, by]) => near(served.layer.explain("y", y).total, Math.max(1e-3, 2 * by)));
+}
+
+/** How far a step moves each output before its activation. */
+function moves(served: Served, role: "x" | "weight" | "bias", index: number, h: number): Map<number, number> {
+  const found = new Map<number, number>();
+  for (const { parts, into } of served.layer.explain(role, index).terms) {
+    const partner = parts.find((part) => part.role !== role)?.value ?? 1;
+    found.set(into!.index, (found.get(into!.index) ?? 0) + h * Math.abs(partner));
+  }
+  return found;
 }
