@@ -151,10 +151,7 @@ class Settings:
         512 * MiB, "Largest output of one request, from its plan.", unit="bytes", limit=True
     )
     max_workspace_bytes: int = _row(
-        1 * GiB,
-        "Largest workspace of one request on each thread, from its plan.",
-        unit="bytes",
-        limit=True,
+        1 * GiB, "Largest workspace of a plan, on each thread.", unit="bytes", limit=True
     )
     max_tensor_bytes: int = _row(
         768 * MiB,

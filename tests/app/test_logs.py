@@ -22,7 +22,7 @@ def pipe() -> Iterator[tuple[int, int]]:
     read, write = os.pipe()
     yield read, write
     os.close(read)
-    # Who still writes has nobody to read it now, and would write into the next test's pipe of the same number.
+    # Who still writes has no reader now, and would write into the next test's pipe of the same number.
     for thread in set(threading.enumerate()) - before:
         thread.join(timeout=60.0)
         assert not thread.is_alive()
