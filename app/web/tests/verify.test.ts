@@ -186,14 +186,17 @@ describe("the page's own arithmetic", () => {
     expect(own(served("conv", { activation: "relu" }, { 0: 0.3, 1: 0.2 }, at(0, other), weight), "dx").passed).toBe(false);
   });
 
+  const exact = [1, -1, 0, 0, 0, 0, 0, 0, 0];
+
   it("takes no wrong slope where z is exact, or no number", () => {
-    const exact = [1, -1, 0, 0, 0, 0, 0, 0, 0];
     const conv = (x: Record<number, number>, harm: Harm) => served("conv", { activation: "relu" }, x, harm, exact);
     const whole = Object.fromEntries(Array.from({ length: 25 }, (_, i) => [i, i % 7]));
     const zero = conv({ ...whole, 0: 2, 1: 2 }, at(0, -4.5));
     expect(zero.layer.explain("y", 0).total).toBe(0);
     expect(own(zero, "dx").passed).toBe(false);
     expect(own(conv({ ...whole, 0: 0.5, 1: 0.5 }, at(0, -4.5)), "dx").passed).toBe(true);
+    const tiled = buildLayer("conv", { activation: "relu" }, { shapes: zero.shapes, padding: zero.padding, algorithm: "winograd" }, zero.given);
+    expect(tiled.explain("dx", 0).doubt).toMatchObject({ low: -4.5, high: 0 });
     for (const odd of [Infinity, -Infinity]) {
       const dweight = conv({ 0: odd, 12: 3 }, (name, values) => name === "dweight" && (values[0] = NaN));
       expect(dweight.layer.explain("dweight", 0).doubt, String(odd)).toBe(null);
@@ -203,6 +206,9 @@ describe("the page's own arithmetic", () => {
   it("allows for a kink's other slope to its own side only", () => {
     expect(own(kink(at(0, other)), "dx").passed).toBe(true);
     expect(own(kink(at(0, -other)), "dx").passed).toBe(false);
+    // Terms that cancel leave any z within their rounding, and elu has another slope at each.
+    const elu = (slope: number) => served("conv", { activation: "elu" }, { 0: 1e6, 1: 1e6 + 1 }, (name, values) => name === "dx" && (values[0] = slope * -4.5), exact.map((w) => w * 0.9));
+    expect([1, Math.exp(-8), 1.5].map((slope) => own(elu(slope * 0.9), "dx").passed)).toEqual([true, true, false]);
   });
 
   it("measures by what float32 has numbers for", () => {

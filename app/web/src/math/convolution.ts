@@ -91,7 +91,7 @@ export class Convolution implements Layer {
       }
       lit.add("y", y);
       terms.push(role === "dx" ? this.product(this.gradient(y), w) : this.use(index, w, y));
-      if (role === "dx") slack.add(this.products.slack(y), this.of.given.weight![w]);
+      if (role === "dx") this.products.loosen(slack, y, this.of.given.weight![w]);
     });
     return explanation(role, index, role === "dx" ? "sum" : "given", terms, lit, { padding, doubt: slack.doubt(KINK) });
   }
@@ -119,7 +119,7 @@ export class Convolution implements Layer {
       }
       const parts = [this.gradient(y), this.cell("x", x)];
       terms.push({ parts, value: parts[0].value * parts[1].value });
-      slack.add(this.products.slack(y), parts[1].value);
+      this.products.loosen(slack, y, parts[1].value);
     });
     if (role === "weight") return explanation(role, index, "given", terms, lit);
     return explanation(role, index, "sum", terms, lit, this.mean(slack));
@@ -139,7 +139,7 @@ export class Convolution implements Layer {
       } else {
         const gradient = this.gradient(y);
         terms.push({ parts: [gradient], value: gradient.value });
-        slack.add(this.products.slack(y));
+        this.products.loosen(slack, y);
       }
     }
     if (role === "bias") return explanation(role, index, "given", terms, lit);

@@ -38,7 +38,7 @@ export class Slack {
   private endless = false;
 
   add(by: number, factor = 1): void {
-    // Nothing times ∞ is nothing here: the term is as the page has it.
+    // No jump times ∞ is no jump: the term is as the page has it.
     if (by === 0) return;
     const off = by * factor;
     if (!Number.isFinite(off)) return this.end();

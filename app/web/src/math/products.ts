@@ -6,7 +6,7 @@
 import { activation, type Activation } from "./activation";
 import { type Axes, PADDING } from "./axis";
 import { Correlation } from "./correlation";
-import { ROUNDING } from "./doubt";
+import { overflows, ROUNDING, type Slack } from "./doubt";
 import type { Given, Made, Role } from "./layer";
 import { plane, type Shape5, size } from "./shape";
 
@@ -45,7 +45,7 @@ export class Products {
   private readonly channels: number;
   private readonly area: number;
   private z: Float64Array | null = null;
-  private readonly jumps = new Map<number, number>();
+  private readonly jumps = new Map<number, readonly number[]>();
 
   constructor(private readonly of: ConvolutionParts) {
     const { x, weight, y } = of.shapes;
@@ -88,17 +88,16 @@ export class Products {
     return this.of.given.dy![y] * (this.act ? this.act.slope(this.z![y]) : 1);
   }
 
-  /** What the other slope would add to the gradient of an output before its activation, where z is at a kink within rounding. */
-  slack(y: number): number {
-    if (!this.act || this.act.kinks.length === 0) return 0;
+  /** Adds how far a term, a factor times the gradient of an output before its activation, may be off since z is at a kink within rounding. */
+  loosen(slack: Slack, y: number, factor = 1): void {
+    if (!this.act || this.act.kinks.length === 0) return;
     let jump = this.jumps.get(y);
     if (jump === undefined) this.jumps.set(y, (jump = this.jump(y, this.act)));
-    // An infinite gradient times no jump is no number.
-    return jump === 0 ? 0 : this.of.given.dy![y] * jump;
+    for (const by of jump) slack.add(by, this.of.given.dy![y] * factor);
   }
 
-  /** From the slope that the page takes to the one on the other side. */
-  private jump(y: number, { kinks, slope }: Activation): number {
+  /** From the slope that the page takes to the least and the largest that z may have; none where z is at no kink. */
+  private jump(y: number, { kinks, slope }: Activation): readonly number[] {
     const { x, weight, bias } = this.of.given;
     this.z ??= this.outputs(Infinity);
     const z = this.z[y];
@@ -111,13 +110,15 @@ export class Products {
       reach += Math.abs(term);
       whole &&= Number.isInteger(term);
     });
-    if (reach === 0 || !Number.isFinite(reach)) return 0;
-    const kink = kinks.find((one) => Math.abs(z - one) <= ROUNDING * reach);
-    if (kink === undefined) return 0;
-    // At a kink elsewhere a second sum rounds: that of hard_sigmoid's line.
-    if (kink === 0 && whole && reach < EXACT && this.of.direct) return 0;
-    const [below, above] = [kink - BESIDE, kink + BESIDE].map((beside) => slope(beside) - slope(z));
-    return Math.abs(below) > Math.abs(above) ? below : above;
+    if (reach === 0 || !Number.isFinite(reach)) return [];
+    // Beyond float32 a z may be anywhere.
+    const room = overflows(reach) ? Infinity : ROUNDING * reach;
+    const near = kinks.filter((kink) => Math.abs(z - kink) <= room);
+    // At a kink other than 0 a second sum rounds: that of hard_sigmoid's line.
+    const exact = whole && reach < EXACT && this.of.direct;
+    if (near.every((kink) => exact && kink === 0)) return [];
+    const slopes = [z - room, z + room, ...near.flatMap((kink) => [kink - BESIDE, kink + BESIDE])].map((one) => slope(one) - slope(z));
+    return [Math.min(0, ...slopes), Math.max(0, ...slopes)];
   }
 
   /** A whole tensor; `until`: only what the first sweep positions add to it. */

@@ -14,7 +14,7 @@ function near({ value, scale }: Explanation, served: number, low = 0, high = 0):
   if (same(value, served)) return true;
   // Infinity is within every share of itself.
   if (!Number.isFinite(value) || !Number.isFinite(served)) return false;
-  const room = ROUNDING * Math.max(scale, Math.abs(value), 1e-30);
+  const room = ROUNDING * Math.max(scale, Math.abs(value), high - low, 1e-30);
   return served - value >= low - room && served - value <= high + room;
 }
 
