@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from app.admission import Admission, check_cost, tensor_bytes, work
 from app.at_once import AtOnce
+from app.awake import Awake
 from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavailable
 from app.few import BRIEF, Few, within
 from app.jobs import Answer, Done, Job, Observer, Pending, Write
@@ -40,6 +41,7 @@ class Dispatcher:
 
     Args:
         make_worker: makes one worker; by default what the limits say.
+        awake: told when jobs are under way, and when none is left.
 
     Attributes:
         berths: where large bodies are to be received; None where that helps nobody.
@@ -51,8 +53,10 @@ class Dispatcher:
         limits: DispatchLimits,
         observer: Observer,
         make_worker: Callable[[], Worker] | None = None,
+        awake: Awake | None = None,
     ) -> None:
         self._limits = limits
+        self._awake = awake
         self._observer = observer
         self._admission = Admission(limits.queue)
         self._queue = WorkQueue(limits.batch)
@@ -149,6 +153,8 @@ class Dispatcher:
         await asyncio.gather(*(pool.close() for pool in self._pools))
         if self.berths is not None:
             self.berths.close()
+        if self._awake is not None:
+            self._awake.close()
 
     def crowded(self, more: int) -> bool:
         """Whether it is worth asking if there is room for so many more requests."""
@@ -217,6 +223,8 @@ class Dispatcher:
         )
         if job.deadline is not None:
             pending.timer = loop.call_later(job.deadline - now, self._overdue, pending)
+        if self._awake is not None and not self._accepted:
+            self._awake.busy()
         self._accepted.add(pending)
         return pending
 
@@ -226,8 +234,11 @@ class Dispatcher:
             pending.timer.cancel()
         self._admission.release(pending.nbytes, time.monotonic())
         self._accepted.discard(pending)
-        if self._closing and not self._accepted:
-            self._all_answered.set()
+        if not self._accepted:
+            if self._awake is not None:
+                self._awake.idle()
+            if self._closing:
+                self._all_answered.set()
         if pending.future.cancelled():
             self._drop(pending, "cancelled")
 

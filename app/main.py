@@ -15,6 +15,7 @@ import engine
 from app import __version__
 from app.access import Access
 from app.admission import CostLimits, QueueLimits
+from app.awake import Awake
 from app.batcher import BatchLimits
 from app.dispatcher import Dispatcher, DispatchLimits
 from app.edge import Edge
@@ -30,6 +31,8 @@ from app.scribe.desk import DeskLimits
 from app.scribe.desks import Desks
 from app.settings import Settings, limits
 from app.telemetry import Telemetry
+from app.workers.cpus import available_cpus
+from engine.wakefulness import Wakefulness, worth_it
 
 SMALL_WORK = 5e7
 """Work that takes a worker about a millisecond; it need not wait for what takes longer."""
@@ -67,7 +70,7 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     telemetry = Telemetry()
     lifecycle = Lifecycle()
     cost = cost_limits(settings)
-    dispatcher = Dispatcher(dispatch_limits(settings, cost), telemetry)
+    dispatcher = Dispatcher(dispatch_limits(settings, cost), telemetry, awake=awake(settings))
     intake = Intake(settings.max_held_bytes, dispatcher.berths)
     # Without workers everything is done in this process.
     desks = Desks(desk_limits(settings), telemetry.worker_restarted) if settings.workers else None
@@ -116,6 +119,12 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     ):
         app.include_router(router)
     return app
+
+
+def awake(settings: Settings) -> Awake | None:
+    """What keeps processors awake: this process does, for itself and for its workers."""
+    busy = 1 + (settings.workers or available_cpus())
+    return Awake(Wakefulness()) if settings.keep_awake and worth_it(busy) else None
 
 
 def cost_limits(settings: Settings) -> CostLimits:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.settings import PREFIX, ROWS, GiB, KiB, MiB, Row, Settings
+from app.setting import PREFIX, GiB, KiB, MiB, Row
+from app.settings import ROWS, Settings
 
 
 class SettingsError(ValueError):

@@ -12,7 +12,7 @@ from engine.execute import run, split
 from engine.face import Planned, backward, forward, operations, plan
 from engine.plans import Plan, TensorSpec
 from engine.resolve import prepare
-from engine.threads import SCRATCH_BYTES, set_threads
+from engine.threads import SCRATCH_BYTES, set_threads, set_wakeful
 
 __all__ = [
     "SCRATCH_BYTES",
@@ -31,5 +31,6 @@ __all__ = [
     "prepare",
     "run",
     "set_threads",
+    "set_wakeful",
     "split",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -23,16 +23,32 @@ class Crew:
         size: most threads.
         name: what they are called.
         initializer: called in each of them first.
+        rest: called by each thread that has had no work for `linger_s` seconds.
+        linger_s: see `rest`.
     """
 
-    def __init__(self, size: int, name: str, initializer: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        size: int,
+        name: str,
+        initializer: Callable[[], None] | None = None,
+        rest: Callable[[], None] | None = None,
+        linger_s: float = 0.0,
+    ) -> None:
         self._size = size
         self._name = name
         self._initializer = initializer
+        self._rest = rest
+        self._linger_s = linger_s
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._unfinished = 0
+
+    @property
+    def working(self) -> bool:
+        """Whether work was submitted that is not done."""
+        return self._unfinished > 0
 
     def submit(self, function: Callable[[], T]) -> Future[T] | None:
         """Have a function called by a thread of the crew; None where there is none and none is granted.
@@ -68,11 +84,19 @@ class Crew:
     def _serve(self) -> None:
         if self._initializer is not None:
             self._initializer()
-        while (work := self._work.get()) is not None:
+        while (work := self._next()) is not None:
             _call(*work)
             del work
             with self._lock:
                 self._unfinished -= 1
+
+    def _next(self) -> _Work | None:
+        if self._rest is not None:
+            try:
+                return self._work.get(timeout=self._linger_s)
+            except Empty:
+                self._rest()
+        return self._work.get()
 
 
 def _call(called: Future[T], function: Callable[[], T]) -> None:

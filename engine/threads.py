@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from engine import blas
 from engine.crew import Crew
 from engine.errors import Stopped
+from engine.wakefulness import LINGER_S, Wakefulness, worth_it
 
 PART_BYTES = 3 << 19
 """One part of a thread's scratch; gathered patches, results and the other operand have one each."""
@@ -54,6 +55,8 @@ _local = _State()
 _lock = threading.Lock()
 _threads = usable_cpus()
 _crew: Crew | None = None
+_wakefulness = Wakefulness()
+_wakeful = True
 
 
 def set_threads(n: int) -> None:
@@ -69,6 +72,21 @@ def set_threads(n: int) -> None:
     if given_up is not None:
         # Computations that have begun on these threads end there.
         given_up.close()
+        _rest()
+
+
+def set_wakeful(wakeful: bool) -> None:
+    """Whether idle processors are kept awake while several threads compute, and 10 ms after.
+
+    By default they are, where Linux grants it and the threads are at least half of the machine's
+    processors. Threads that wait for each other then lose little by it; it takes power. No bit of a result
+    depends on it.
+    """
+    global _wakeful
+    with _lock:
+        _wakeful = wakeful
+        if not wakeful:
+            _wakefulness.let_go()
 
 
 def get_threads() -> int:
@@ -199,19 +217,30 @@ def _submit(work: Callable[[], None], most: int) -> list[Future[None]]:
     # Under the lock, so that nobody gives the threads up before they have the work.
     with _lock:
         if _crew is None:
-            _crew = Crew(_threads, "convoke-engine")
+            _crew = Crew(_threads, "convoke-engine", rest=_rest, linger_s=LINGER_S)
         for _ in range(min(_threads - 1, most)):
             submission = _crew.submit(work)
             if submission is None:
                 break
             submitted.append(submission)
+        # Who was submitted work lets go of it later.
+        if submitted and _wakeful and worth_it(_threads):
+            _wakefulness.hold()
     return submitted
+
+
+def _rest() -> None:
+    """Let idle processors sleep, unless some thread of ours has work."""
+    with _lock:
+        if _crew is None or not _crew.working:
+            _wakefulness.let_go()
 
 
 def _begin_anew() -> None:
     """A forked child has none of its parent's threads, and nobody who would give the lock back."""
     global _crew, _lock, _depth
     _crew, _lock, _depth = None, threading.Lock(), 0
+    _wakefulness.let_go()
 
 
 if hasattr(os, "register_at_fork"):

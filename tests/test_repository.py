@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import PREFIX, ROWS
+from app.setting import PREFIX
+from app.settings import ROWS
 from app.settings import table as settings_table
 from docs import generated
 

@@ -35,6 +35,7 @@ class InlineWorker:
     async def start(self) -> None:
         """Start the thread, and have the engine use every CPU; see `Worker`."""
         loop = asyncio.get_running_loop()
+        engine.set_wakeful(False)  # the server does that, where it is wanted
         try:
             await loop.run_in_executor(self._thread, engine.set_threads, available_cpus())
         except RuntimeError as error:

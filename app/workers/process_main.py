@@ -33,6 +33,7 @@ def main(arguments: list[str], run: Run = engine.run) -> None:
     arenas = [Mapping(fd) for fd in fds[:count]]
     berths = [Mapping(fd, mmap.PROT_READ) for fd in fds[count:]]
     cpus = available_cpus()
+    engine.set_wakeful(False)  # the server keeps processors awake, where that is wanted
 
     def answer(message: Message) -> Message:
         engine.set_threads(min(threads * (1 + message["helpers"]), cpus))

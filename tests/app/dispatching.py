@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import engine
+from app.awake import Awake
 from app.dispatcher import Answer, Dispatcher, DispatchLimits, Job
 from app.workers.process import ProcessOptions, ProcessWorker
 from tests.app.gates import Gate
@@ -62,11 +63,11 @@ class Recorder:
 class Rig:
     """A dispatcher over faulty worker processes, or over one thread."""
 
-    def __init__(self, limits: DispatchLimits) -> None:
+    def __init__(self, limits: DispatchLimits, awake: Awake | None = None) -> None:
         self.workers: list[ProcessWorker] = []
         self.observer = Recorder()
         make = self._make if limits.workers else None
-        self.dispatcher = Dispatcher(limits, self.observer, make)
+        self.dispatcher = Dispatcher(limits, self.observer, make, awake)
 
     def _make(self) -> ProcessWorker:
         worker = ProcessWorker(ProcessOptions(arena_bytes=64 << 20, command=FAULTY))
@@ -85,9 +86,11 @@ class Rig:
 
 
 @asynccontextmanager
-async def dispatching(workers: int = 1, **limits: Any) -> AsyncIterator[Rig]:
+async def dispatching(
+    workers: int = 1, awake: Awake | None = None, **limits: Any
+) -> AsyncIterator[Rig]:
     """A rig that is started, and at the end has nothing left."""
-    rig = Rig(DispatchLimits(workers, **limits))
+    rig = Rig(DispatchLimits(workers, **limits), awake)
     await rig.dispatcher.start()
     assert rig.dispatcher.ready
     try:

@@ -12,12 +12,14 @@ import sys
 import time
 import weakref
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from app import runner, workqueue
 from app.admission import CostLimits, QueueLimits
+from app.awake import Awake
 from app.batcher import BatchLimits
 from app.errors import (
     DeadlineExceeded,
@@ -28,6 +30,7 @@ from app.errors import (
 from app.workers import process
 from app.workers.process import ProcessWorker
 from app.workers.task import Task
+from engine.wakefulness import Wakefulness
 from tests.app.dispatching import PATIENCE_S, dispatching, expected, job, scenario
 from tests.app.gates import Gate
 from tests.app.workers import faulty
@@ -303,6 +306,43 @@ async def test_tensors_are_let_go_of_with_the_answer_whatever_it_is(workers: int
 
 
 # ---- the end
+
+
+class Heard(Awake):
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        super().__init__(Wakefulness(Path(os.devnull)))
+        self.told: list[str] = []
+
+    def busy(self) -> None:
+        self.told.append("busy")
+
+    def idle(self) -> None:
+        self.told.append("idle")
+
+    def close(self) -> None:
+        self.told.append("close")
+
+
+@scenario
+async def test_processors_are_kept_awake_from_the_first_job_to_the_last(gate: Gate) -> None:
+    heard = Heard()
+    async with dispatching(1, heard) as rig:
+        assert heard.told == []
+        held = await rig.hold(gate)
+        queued = [rig.submit(job(seed=seed)) for seed in range(3)]
+        await asyncio.sleep(0)
+        queued[0].cancel()
+        assert heard.told == ["busy"]
+        gate.open()
+        await asyncio.gather(held, *queued[1:])
+        assert heard.told == ["busy", "idle"]
+        with pytest.raises(DeadlineExceeded):
+            await rig.dispatcher.submit(job(within=-1.0))
+        assert heard.told == ["busy", "idle"]
+        await rig.dispatcher.submit(job())
+    assert heard.told == ["busy", "idle", "busy", "idle", "close"]
 
 
 @scenario

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
+
 from app.admission import CostLimits, QueueLimits
 from app.batcher import BatchLimits
-from app.main import SMALL_WORK, cost_limits, desk_limits, dispatch_limits
+from app.main import SMALL_WORK, awake, cost_limits, desk_limits, dispatch_limits
 from app.options import load
 from app.quotas import QuotaLimits
 from app.routes.compute import quota_limits
@@ -81,3 +85,14 @@ def test_large_json() -> None:
 def test_callers() -> None:
     settings = settled(max_caller_rate=1.5, max_caller_burst=31, max_caller_requests=32)
     assert quota_limits(settings) == QuotaLimits(rate=1.5, burst=31, at_once=32)
+
+
+def test_processors_are_kept_awake_where_that_is_wanted_and_most_of_them_are_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    assert awake(settled(workers=2)) is None
+    assert awake(settled(workers=3)) is not None
+    assert awake(settled(workers=3, keep_awake="false")) is None
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert awake(settled(workers=0)) is not None

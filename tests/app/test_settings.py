@@ -15,7 +15,8 @@ from app import __version__
 from app.main import create_app
 from app.options import SettingsError, load, unknown
 from app.promises import NOBODY
-from app.settings import MOST, ROWS, Row, Settings, limits, table
+from app.setting import MOST, Row
+from app.settings import ROWS, Settings, limits, table
 from app.workers.cpus import available_cpus
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -73,3 +73,23 @@ def test_a_failure_is_the_result_and_holds_nothing_when_it_is_let_go() -> None:
         assert let_go() is None
     finally:
         gc.enable()
+
+
+def test_a_thread_without_work_says_so_once_and_takes_what_comes_later() -> None:
+    rests: list[int] = []
+    rested = threading.Event()
+
+    def rest() -> None:
+        rests.append(threading.get_ident())
+        rested.set()
+
+    crew = Crew(1, "test", rest=rest, linger_s=1e-3)
+    for times in (1, 2):
+        submitted = crew.submit(threading.get_ident)
+        assert submitted is not None
+        assert rested.wait(10)
+        rested.clear()
+        time.sleep(0.02)
+        assert rests == times * [submitted.result()]
+    assert not crew.working
+    crew.close()

@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from engine import blas, threads
 from engine.errors import Stopped
+from engine.wakefulness import LINGER_S, Wakefulness
 from tests.starving import granting
 
 MUCH = threads.SMALL_FLOPS
@@ -228,3 +231,82 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 def test_a_forked_child_has_threads_of_its_own() -> None:
     """Its own two meet at each block; with none of them it would wait for ever."""
     assert subprocess.run([sys.executable, "-c", FORKED], timeout=120).returncode == 0
+
+
+@pytest.fixture
+def wakefulness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wakefulness:
+    device = tmp_path / "device"
+    device.touch()
+    kept = Wakefulness(device)
+    monkeypatch.setattr(threads, "_wakefulness", kept)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    return kept
+
+
+def _share() -> None:
+    both = threading.Barrier(2, timeout=10)
+    threads.for_each(lambda _: both.wait(), [(0,), (1,)], MUCH)
+
+
+def _sleeps(wakefulness: Wakefulness) -> bool:
+    deadline = time.monotonic() + 10
+    while wakefulness.held and time.monotonic() < deadline:
+        time.sleep(LINGER_S / 10)
+    return not wakefulness.held
+
+
+def test_processors_are_kept_awake_while_threads_compute_and_sleep_after(
+    wakefulness: Wakefulness,
+) -> None:
+    for _ in range(2):
+        held: list[bool] = []
+        both = threading.Barrier(2, timeout=10)
+
+        def block(_: int, held: list[bool] = held, both: threading.Barrier = both) -> None:
+            both.wait()
+            time.sleep(3 * LINGER_S)
+            held.append(wakefulness.held)
+
+        threads.for_each(block, [(0,), (1,)], MUCH)
+        assert held == [True, True]
+        assert _sleeps(wakefulness)
+
+
+def test_processors_may_sleep_where_one_thread_computes_or_few_of_many(
+    wakefulness: Wakefulness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads.for_each(lambda _: None, [(0,), (1,)], 0)
+    assert not wakefulness.held
+    threads.set_threads(3)  # so that none are left of an earlier test
+    threads.set_threads(2)
+    with granting(0):
+        threads.for_each(lambda _: None, [(0,), (1,)], MUCH)
+    assert not wakefulness.held
+    monkeypatch.setattr(os, "cpu_count", lambda: 5)
+    _share()
+    assert not wakefulness.held
+
+
+def test_processors_may_sleep_where_nobody_wants_them_awake(wakefulness: Wakefulness) -> None:
+    _share()
+    threads.set_wakeful(False)
+    try:
+        assert not wakefulness.held
+        _share()
+        assert not wakefulness.held
+    finally:
+        threads.set_wakeful(True)
+    _share()
+    assert wakefulness.held
+    threads.set_threads(1)
+    assert not wakefulness.held
+
+
+def test_a_forked_child_keeps_nothing_awake_and_its_parent_does(wakefulness: Wakefulness) -> None:
+    wakefulness.hold()
+    child = os.fork()
+    if child == 0:
+        os._exit(int(wakefulness.held))
+    assert os.waitpid(child, 0)[1] == 0
+    assert wakefulness.held
+    wakefulness.let_go()

@@ -1,0 +1,68 @@
+"""Idle processors that are kept awake, for threads that often wait for each other.
+
+The system halts a processor without work, and whoever wakes a thread there waits until it runs again: a
+few microseconds on most machines, tens of them and now and then a millisecond on a virtual one, whose
+host gave the halted processor to others. NumPy's threads wake each other after many of their calls, for
+the interpreter's lock.
+
+Linux grants short latencies on request: as long as a program holds ``/dev/cpu_dma_latency`` open and has
+written a latency of 0 microseconds there, idle processors watch for work (kernel documentation,
+pm_qos_interface.rst). Unless its administrator says otherwise, nobody else may ask. The request ends with
+the open file, however the program ends.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+DEVICE = Path("/dev/cpu_dma_latency")
+
+LINGER_S = 0.01
+"""For so long it is held after the work, as more may come; asking again takes some 50 µs."""
+
+_AT_ONCE = struct.pack("=i", 0)
+
+
+def worth_it(busy: int) -> bool:
+    """Whether so many busy threads are most of this machine's; few are no reason to keep many from rest."""
+    return 2 * busy >= (os.cpu_count() or 1)
+
+
+class Wakefulness:
+    """The request. Not to be used by several threads at once.
+
+    Args:
+        device: the file that takes it.
+    """
+
+    def __init__(self, device: Path = DEVICE) -> None:
+        self._device = device
+        self._file: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether processors are kept awake by this request."""
+        return self._file is not None
+
+    def hold(self) -> None:
+        """Keep them awake from now on; where the system does not grant that, they sleep as ever."""
+        if self._file is not None:
+            return
+        try:
+            file = os.open(self._device, os.O_WRONLY)
+        except OSError:
+            return
+        try:
+            os.write(file, _AT_ONCE)
+        except OSError:
+            os.close(file)
+            return
+        self._file = file
+
+    def let_go(self) -> None:
+        """Keep them awake no more; in a forked child, leave that to the parent."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
