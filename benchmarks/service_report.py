@@ -16,6 +16,7 @@ from benchmarks.load.bench import Rounds
 from benchmarks.load.results import Outcome, pooled
 from benchmarks.service_scenarios import OURS, Findings
 from benchmarks.service_targets import Check, checks
+from engine.wakefulness import DEVICE
 
 LEGEND = """\
 (a) `echo` sends each body back over raw ASGI; (b) `simple` is one FastAPI route that decodes, computes
@@ -24,6 +25,8 @@ default settings. All run on this machine beside the load generator. Servers tak
 rounds; rates and latencies are over all rounds, ratios are medians over neighbouring rounds with the
 extremes in brackets. `batch` is the mean number of requests in a call, `CPU` the time of the whole
 process tree for one request, `memory` that of the process tree with shared pages counted once.
+Where the system grants it, `ours` keeps idle processors awake while it has work, which is as good for the
+load generator beside it; `ours, asleep` does not (`--keep-awake false`).
 Overload is beside the mean of the peaks before and after it, a flood beside the idle round before it.
 """
 
@@ -142,6 +145,7 @@ def as_json(found: Findings, about: Mapping[str, Any]) -> str:
             "python": platform.python_version(),
             "numpy": np.__version__,
             "system": f"{platform.system()} {platform.machine()}",
+            "grants_wakefulness": os.access(DEVICE, os.W_OK),
         },
         "targets": [{**vars(check), "met": check.met} for check in checks(found)],
         "closed": _summaries(_closed(found)),

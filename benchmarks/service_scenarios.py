@@ -8,7 +8,7 @@ from benchmarks.load.bench import Bench, Rounds
 from benchmarks.load.loads import Spec
 from benchmarks.load.results import Outcome
 
-OURS, UNBATCHED = "ours", "ours, unbatched"
+OURS, UNBATCHED, ASLEEP = "ours", "ours, unbatched", "ours, asleep"
 SIMPLE, SIMPLE_1 = "simple", "simple, 1 thread"
 ECHO = "echo"
 
@@ -73,11 +73,11 @@ class Findings:
 def closed(bench: Bench, effort: Effort, found: Findings) -> None:
     """Fixed concurrency: every body, both actions, and streams of several."""
     table: list[tuple[str, int, float, tuple[str, ...]]] = [
-        ("small-forward", 64, 1.0, (ECHO, SIMPLE, OURS)),
+        ("small-forward", 64, 1.0, (ECHO, SIMPLE, OURS, ASLEEP)),
         ("small-forward", 4, 0.7, (ECHO, SIMPLE, OURS)),
-        ("small-forward", 1, 0.7, (ECHO, SIMPLE, OURS)),
+        ("small-forward", 1, 0.7, (ECHO, SIMPLE, OURS, ASLEEP)),
         ("small-backward", 64, 1.0, (ECHO, SIMPLE, OURS)),
-        ("middle-forward", 16, 1.5, (ECHO, SIMPLE, SIMPLE_1, OURS)),
+        ("middle-forward", 16, 1.5, (ECHO, SIMPLE, SIMPLE_1, OURS, ASLEEP)),
         ("middle-backward", 16, 2.0, (ECHO, SIMPLE, SIMPLE_1, OURS)),
         ("large-forward", 16, 4.0, (ECHO, SIMPLE, SIMPLE_1, OURS)),
         ("mixed", 32, 1.5, (ECHO, SIMPLE, OURS)),

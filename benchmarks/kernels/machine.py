@@ -18,6 +18,7 @@ import numpy as np
 import engine
 from benchmarks.kernels import optional, pytorch
 from benchmarks.kernels.timing import Peer
+from engine.wakefulness import DEVICE, worth_it
 
 SIDE = 2048
 """Rows and columns of the matrices."""
@@ -74,11 +75,13 @@ def copying(n: int) -> Iterator[Peer]:
 def describe(n: int) -> dict[str, str | int]:
     """What the figures belong to."""
     torch = optional.find("torch")
+    awake = n > 1 and worth_it(n) and os.access(DEVICE, os.W_OK)
     return {
         "processor": _processor(),
         "cpus": usable_cpus(),
         "threads": n,
         "system": f"{platform.system()} {platform.machine()}",
+        "idle processors": "kept awake by the engine" if awake else "as the system has them",
         "python": platform.python_version(),
         "numpy": np.__version__,
         "blas": _blas(),

@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "simple": ("benchmarks.load.simple",),
     "simple, 1 thread": ("benchmarks.load.simple", "1"),
     "ours": ("app", "--port", "0"),
+    "ours, asleep": ("app", "--port", "0", "--keep-awake", "false"),
     "ours, unbatched": ("app", "--port", "0", "--batching", "false"),
     "ours, queue of 256": ("app", "--port", "0", "--max-queue-requests", "256"),
     "ours, queue of 32": ("app", "--port", "0", "--max-queue-requests", "32"),

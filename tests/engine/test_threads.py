@@ -239,6 +239,7 @@ def wakefulness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wakefulness:
     device.touch()
     kept = Wakefulness(device)
     monkeypatch.setattr(threads, "_wakefulness", kept)
+    monkeypatch.setattr(threads, "_wakeful", True)  # a server in this process asks for it by itself
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     return kept
 
