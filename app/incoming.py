@@ -19,7 +19,7 @@ import numpy as np
 from app.edge import ClientGone
 
 SLICE_BYTES = 1 << 20
-"""At most so much is received before other connections have their turn."""
+"""At most so much is received, or sent, before other connections have their turn."""
 
 SINK_BYTES = 64 << 10
 """Size of the place for what nobody wants any more."""

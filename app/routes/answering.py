@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from starlette.types import Send
 
 import engine
+from app.incoming import SLICE_BYTES
 from app.jobs import Answer
 from app.wire import Exchange, Piece, encode, pieces
 
@@ -35,6 +37,19 @@ async def send_answer(send: Send, media_type: str, body: Sequence[Piece], size: 
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     for piece in body:
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        for part in _slices(piece):
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+            if part is not piece:
+                # The system may take all of it at once, for which nobody else has to wait.
+                await asyncio.sleep(0)
     # The server takes the last message only once the client has taken most of the body.
     await send({"type": "http.response.body"})
+
+
+def _slices(piece: Piece) -> Iterator[Piece]:
+    """A piece in parts of which each is sent in one turn of the event loop."""
+    if len(piece) <= SLICE_BYTES:
+        yield piece
+        return
+    for start in range(0, len(piece), SLICE_BYTES):
+        yield piece[start : start + SLICE_BYTES]
