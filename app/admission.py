@@ -144,14 +144,14 @@ class Admission:
         self._rate = DrainRate()
         self._promises = Promises()
         self._uncrowded = limits.requests * (1 - HELD)
+        self._uncrowded_bytes = limits.nbytes * (1 - HELD)
         self._told = _Told(-math.inf, "", 0, 0.0, 0.0)
         self.requests = 0
         self.nbytes = 0
 
     def crowded(self, more: int) -> bool:
         """Whether `acquire` might refuse somebody, with so many more than have permits."""
-        limits = self._limits
-        return self.requests + more > self._uncrowded or self.nbytes > limits.nbytes * (1 - HELD)
+        return self.requests + more > self._uncrowded or self.nbytes > self._uncrowded_bytes
 
     def refusal(
         self, nbytes: int, now: float, visitor: Visitor, ahead: int = 0
@@ -162,11 +162,12 @@ class Admission:
             nbytes: that it has at least.
             ahead: requests that were let in and have not acquired their permits yet.
         """
-        held = self.requests + ahead
-        if not held:
+        held, nbytes = self.requests + ahead, self.nbytes + nbytes
+        # There is room whatever was promised, as mostly; or nobody is there.
+        if not held or (held < self._uncrowded and nbytes <= self._uncrowded_bytes):
             return None
         limits = self._limits
-        requests, most, nbytes = limits.requests, limits.nbytes, self.nbytes + nbytes
+        requests, most = limits.requests, limits.nbytes
         if held < requests and nbytes <= most:
             if self._promises.claim(visitor, now) is not None:
                 return None

@@ -49,6 +49,13 @@ class Call:
     plan: Plan
     given: tuple[tuple[str, str], ...]
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.operation, self.action, self.wants, self.plan, self.given))
+
     @property
     def dtype(self) -> str:
         """Dtype of the results."""

@@ -13,6 +13,9 @@ from app.incoming import SLICE_BYTES
 from app.jobs import Answer
 from app.wire import Exchange, Piece, encode, pieces
 
+SMALL_BYTES = 64 << 10
+"""So much a transport takes without a word, whether its client does or not: that is one message."""
+
 
 def whole(call: engine.Call, exchange: Exchange, answer: Answer) -> bytes | memoryview:
     """The body as a copy of its tensors."""
@@ -36,6 +39,9 @@ async def send_answer(send: Send, media_type: str, body: Sequence[Piece], size: 
         (b"content-length", str(size).encode()),
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if size <= SMALL_BYTES and len(body) == 1:
+        await send({"type": "http.response.body", "body": body[0]})
+        return
     for piece in body:
         for part in _slices(piece):
             await send({"type": "http.response.body", "body": part, "more_body": True})

@@ -69,8 +69,10 @@ class Intake:
         announced = record.headers.get(b"content-length")
         if announced is not None and int(announced) > limit:
             raise _too_large(limit, setting, int(announced))
+        if deadline is None:  # a timeout costs even where it does nothing
+            return await self._read(scope, receive, limit, setting, aligned)
         try:
-            async with asyncio.timeout_at(deadline) if deadline is not None else _unhurried:
+            async with asyncio.timeout_at(deadline):
                 return await self._read(scope, receive, limit, setting, aligned)
         except TimeoutError:
             raise DeadlineExceeded("The deadline passed before the body was received.") from None
@@ -123,19 +125,6 @@ class Intake:
             else:
                 whole = piece
         return whole
-
-
-class _Unhurried:
-    """A context without a timeout; `asyncio.timeout` costs even where it does nothing."""
-
-    async def __aenter__(self) -> None:
-        return
-
-    async def __aexit__(self, *_: object) -> None:
-        return
-
-
-_unhurried = _Unhurried()
 
 
 def _too_large(limit: int, setting: str, got: int) -> BodyTooLarge:
