@@ -163,8 +163,10 @@ class Admission:
             ahead: requests that were let in and have not acquired their permits yet.
         """
         held, nbytes = self.requests + ahead, self.nbytes + nbytes
-        # There is room whatever was promised, as mostly; or nobody is there.
-        if not held or (held < self._uncrowded and nbytes <= self._uncrowded_bytes):
+        if not held:
+            return None
+        # Mostly there is room, and nothing promised that this visitor could call in.
+        if held < self._uncrowded and nbytes <= self._uncrowded_bytes and not self._promises:
             return None
         limits = self._limits
         requests, most = limits.requests, limits.nbytes

@@ -40,7 +40,7 @@ class Awake:
         if self._look_again is not None:
             self._look_again.cancel()
             self._look_again = None
-        self._wakefulness.let_go()
+        self._wakefulness.close()
 
     def _look(self) -> None:
         self._look_again = None

@@ -265,6 +265,11 @@ class Connection(Counted):
         self.telemetry.connection_refused(refusal.slug)
         awaited, self._patience.awaited = self._patience.awaited, None
         self._held.clear()
+        if awaited == "body" and self.pipeline:
+            # It waits behind others, and is as if it had never begun.
+            self.pipeline.popleft()
+            self.cycle = self.pipeline[0][0] if self.pipeline else self._current  # type: ignore[assignment]
+            awaited = None
         if self.answering() and awaited != "body":
             # The request before it is owed its answer, and is the last to get one.
             self.cycle.keep_alive = False

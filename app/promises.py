@@ -127,14 +127,13 @@ class Promises:
         last, from_s, found = self._found
         again = last == at and from_s == least
         longest = max(least, LONGEST_S if visitor.name else LONGEST_NAMELESS_S)
-        before = key in self._due
         # Those who are refused in one part of a second look in the same places, one after the other.
-        if again and self._left > 0 and not before and found < longest:
+        if again and self._left > 0 and key not in self._due and found < longest:
             self._left -= 1
             self._file(key, now + found)
             return found
         self.advance(now)
-        if before:
+        if key in self._due:  # which `advance` may have forgotten
             self._drop(key)
         over = 1 / max(self._obedience, LEAST_OBEDIENCE)
         in_second = PROMISED * per_s * over

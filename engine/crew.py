@@ -43,12 +43,12 @@ class Crew:
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
-        self._unfinished = 0
+        self._unfinished = self._at_work = 0
 
     @property
     def working(self) -> bool:
-        """Whether work was submitted that is not done."""
-        return self._unfinished > 0
+        """Whether a thread has begun work that is not done."""
+        return self._at_work > 0
 
     def submit(self, function: Callable[[], T]) -> Future[T] | None:
         """Have a function called by a thread of the crew; None where there is none and none is granted.
@@ -59,9 +59,9 @@ class Crew:
             self._start()
         if not self._threads:
             return None
+        called: Future[T] = Future()
         with self._lock:
             self._unfinished += 1
-        called: Future[T] = Future()
         self._work.put((called, function))
         return called
 
@@ -85,9 +85,12 @@ class Crew:
         if self._initializer is not None:
             self._initializer()
         while (work := self._next()) is not None:
+            with self._lock:
+                self._at_work += 1
             _call(*work)
             del work
             with self._lock:
+                self._at_work -= 1
                 self._unfinished -= 1
 
     def _next(self) -> _Work | None:

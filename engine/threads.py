@@ -86,7 +86,7 @@ def set_wakeful(wakeful: bool) -> None:
     with _lock:
         _wakeful = wakeful
         if not wakeful:
-            _wakefulness.let_go()
+            _wakefulness.close()
 
 
 def get_threads() -> int:
@@ -184,7 +184,7 @@ def for_each(
         return
     queue, stop = iter(blocks), _local.stop
     # NumPy's error state and the function that is polled are a thread's own.
-    helpers = _submit(lambda: computing(stop, _work, function, queue), len(blocks) - 1)
+    helpers = _submit(lambda: _help(stop, function, queue), len(blocks) - 1)
     try:
         _work(function, queue)
     finally:
@@ -196,6 +196,19 @@ def for_each(
     for failure in failures:
         if failure is not None:
             raise failure
+
+
+def _help(
+    stop: Callable[[], bool] | None,
+    function: Callable[..., None],
+    queue: Iterator[tuple[Any, ...]],
+) -> None:
+    """Do a helper's part of the work."""
+    # Not by who submits it: the program's signals may raise there at any moment, and nobody would let go.
+    with _lock:
+        if _wakeful and worth_it(_threads):
+            _wakefulness.hold()
+    computing(stop, _work, function, queue)
 
 
 def _work(function: Callable[..., None], queue: Iterator[tuple[Any, ...]]) -> None:
@@ -223,14 +236,11 @@ def _submit(work: Callable[[], None], most: int) -> list[Future[None]]:
             if submission is None:
                 break
             submitted.append(submission)
-        # Who was submitted work lets go of it later.
-        if submitted and _wakeful and worth_it(_threads):
-            _wakefulness.hold()
     return submitted
 
 
 def _rest() -> None:
-    """Let idle processors sleep, unless some thread of ours has work."""
+    """Let idle processors sleep, unless some thread of ours is at work."""
     with _lock:
         if _crew is None or not _crew.working:
             _wakefulness.let_go()
@@ -240,7 +250,7 @@ def _begin_anew() -> None:
     """A forked child has none of its parent's threads, and nobody who would give the lock back."""
     global _crew, _lock, _depth
     _crew, _lock, _depth = None, threading.Lock(), 0
-    _wakefulness.let_go()
+    _wakefulness.close()
 
 
 if hasattr(os, "register_at_fork"):

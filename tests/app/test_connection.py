@@ -117,6 +117,44 @@ def test_that_there_was_no_memory_to_read_a_request_is_not_taken_for_its_fault(
     assert asyncio.run(scenario()).startswith(b"HTTP/1.1 503 ")
 
 
+@pytest.mark.parametrize("owed", [1, 2])
+@pytest.mark.parametrize("begun", [False, True], ids=["before it", "in the middle of it"])
+def test_a_broken_body_takes_no_answer_from_the_requests_before_it(owed: int, begun: bool) -> None:
+    """Not even the rest of one: its refusal would be read as a part of that."""
+    broken = b"POST / HTTP/1.1\r\nHost:\r\nTransfer-Encoding: chunked\r\n\r\nZZZZ\r\n"
+
+    async def scenario() -> None:
+        goes_on = asyncio.Event()
+        paths: list[str] = []
+
+        async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+            paths.append(scope["path"])
+            headers = [(b"content-length", b"6")]
+            if begun:
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                await send({"type": "http.response.body", "body": b"one", "more_body": True})
+            await goes_on.wait()
+            if not begun:
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                await send({"type": "http.response.body", "body": b"one", "more_body": True})
+            await send({"type": "http.response.body", "body": b"two"})
+
+        connection, transport = connected(app)
+        good = b"".join(b"GET /%d HTTP/1.1\r\nHost:\r\n\r\n" % number for number in range(owed))
+        connection.data_received(good + broken)
+        await asyncio.sleep(0.01)
+        goes_on.set()
+        async with asyncio.timeout(30):
+            while not transport.closed:
+                await asyncio.sleep(0.01)
+        written = b"".join(transport.written)
+        assert written.count(b"HTTP/1.1 200 OK") == written.count(b"onetwo") == owed
+        assert written.count(b"HTTP/1.1") == owed
+        assert paths == [f"/{number}" for number in range(owed)]
+
+    asyncio.run(scenario())
+
+
 def test_small_requests_in_a_row_are_not_all_parsed() -> None:
     """Parsed, 200 kB of them, as they come in a single read, would be a hundred times as much."""
     small = b"GET / HTTP/1.1\r\nHost:\r\n\r\n"

@@ -235,6 +235,15 @@ def test_promises_are_bounded_in_number_and_in_time() -> None:
     )
 
 
+def test_who_comes_when_the_promise_has_just_been_forgotten_is_given_another() -> None:
+    promises = Promises()
+    assert promises.make(named("a"), 1000.0, 1, CAPACITY_PER_S, ROOM) == 1
+    late = 1001.0 + LATE_S + 1
+    assert promises.make(named("a"), late, 1, CAPACITY_PER_S, ROOM) == 1
+    assert len(promises) == 1
+    assert promises.claim(named("a"), late + 1) is not None
+
+
 def test_what_was_forgotten_for_long_is_not_looked_through_part_by_part() -> None:
     promises = Promises()
     promises.make(named("a"), 1.0, 1, 100.0, ROOM)

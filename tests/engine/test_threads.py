@@ -273,6 +273,18 @@ def test_processors_are_kept_awake_while_threads_compute_and_sleep_after(
         assert _sleeps(wakefulness)
 
 
+def test_only_threads_that_no_signal_interrupts_keep_processors_awake(
+    wakefulness: Wakefulness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exception of a signal could leave them awake for ever."""
+    asked: list[int] = []
+    monkeypatch.setattr(Wakefulness, "hold", lambda _: asked.append(threading.get_ident()))
+    _share()
+    assert len(asked) == 1
+    assert asked != [threading.get_ident()]
+    assert not wakefulness.held
+
+
 def test_processors_may_sleep_where_one_thread_computes_or_few_of_many(
     wakefulness: Wakefulness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

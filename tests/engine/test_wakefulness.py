@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -24,18 +25,47 @@ def device(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_latency_of_nothing_is_asked_for_once_and_as_long_as_it_is_held(device: Path) -> None:
+def test_a_latency_of_nothing_is_asked_for_as_long_as_it_is_held_over_one_file(
+    device: Path,
+) -> None:
     wakefulness = Wakefulness(device)
     for _ in range(2):
-        assert not wakefulness.held
+        for _ in range(2):
+            assert not wakefulness.held
+            wakefulness.hold()
+            wakefulness.hold()
+            assert wakefulness.held
+            assert device.read_bytes() == bytes(4)
+            wakefulness.let_go()
+            wakefulness.let_go()
+            assert device.read_bytes() == b"\xff\xff\xff\xff"
+            assert _open_on(device) == 1
         wakefulness.hold()
-        wakefulness.hold()
-        assert wakefulness.held
-        assert device.read_bytes() == bytes(4)
-        assert _open_on(device) == 1
-        wakefulness.let_go()
-        wakefulness.let_go()
+        wakefulness.close()
+        wakefulness.close()
         assert _open_on(device) == 0
+
+
+def test_who_was_denied_it_does_not_ask_again(
+    device: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device.unlink()
+    wakefulness = Wakefulness(device)
+    wakefulness.hold()
+    device.touch()
+    wakefulness.hold()
+    assert not wakefulness.held
+    wakefulness = Wakefulness(device)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", _too_many_files)
+        wakefulness.hold()
+    assert not wakefulness.held
+    wakefulness.hold()
+    assert wakefulness.held
+
+
+def _too_many_files(*_: object) -> int:
+    raise OSError(errno.EMFILE, "too many open files")
 
 
 @pytest.mark.parametrize("device", [Path("/dev/full"), Path("/absent"), Path("/proc/self/status")])
@@ -45,6 +75,7 @@ def test_what_is_not_granted_is_done_without(device: Path) -> None:
     assert not wakefulness.held
     assert _open_on(device) == 0
     wakefulness.let_go()
+    wakefulness.close()
 
 
 @pytest.mark.skipif(not os.access(DEVICE, os.W_OK), reason="the system does not grant it")
@@ -53,7 +84,10 @@ def test_the_system_takes_the_request() -> None:
     wakefulness.hold()
     assert wakefulness.held
     assert _open_on(DEVICE) == 1
+    assert DEVICE.read_bytes() == bytes(4)
     wakefulness.let_go()
+    assert not wakefulness.held
+    wakefulness.close()
     assert _open_on(DEVICE) == 0
 
 
