@@ -13,9 +13,6 @@ from app.incoming import SLICE_BYTES
 from app.jobs import Answer
 from app.wire import Exchange, Piece, encode, pieces
 
-SMALL_BYTES = 64 << 10
-"""So much a transport takes without a word, whether its client does or not: that is one message."""
-
 
 def whole(call: engine.Call, exchange: Exchange, answer: Answer) -> bytes | memoryview:
     """The body as a copy of its tensors."""
@@ -39,16 +36,13 @@ async def send_answer(send: Send, media_type: str, body: Sequence[Piece], size: 
         (b"content-length", str(size).encode()),
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    if size <= SMALL_BYTES and len(body) == 1:
-        await send({"type": "http.response.body", "body": body[0]})
-        return
     for piece in body:
         for part in _slices(piece):
             await send({"type": "http.response.body", "body": part, "more_body": True})
             if part is not piece:
                 # The system may take all of it at once, for which nobody else has to wait.
                 await asyncio.sleep(0)
-    # The server takes the last message only once the client has taken most of the body.
+    # The server takes the last message, and then the next request, once the client has taken most of the body.
     await send({"type": "http.response.body"})
 
 

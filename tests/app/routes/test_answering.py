@@ -7,7 +7,7 @@ import asyncio
 from starlette.types import Message
 
 from app.incoming import SLICE_BYTES
-from app.routes.answering import SMALL_BYTES, send_answer
+from app.routes.answering import send_answer
 from tests.app.dispatching import scenario
 
 
@@ -43,15 +43,6 @@ async def test_a_large_answer_is_sent_in_parts_with_a_turn_for_others_after_each
     assert list(map(len, parts)) == [4, SLICE_BYTES, SLICE_BYTES, 3, 4]
     assert turns == [0, 0, 0, 1, 2, 3, 3]
     assert messages[0]["headers"][1] == (b"content-length", str(len(large) + 8).encode())
-
-
-@scenario
-async def test_a_small_answer_is_one_message_and_a_larger_one_is_done_when_it_is_taken() -> None:
-    for body, messages in ((bytes(SMALL_BYTES), 2), (bytes(SMALL_BYTES + 1), 3)):
-        sent, _ = await _sent(body)
-        assert len(sent) == messages
-        assert b"".join(message.get("body", b"") for message in sent[1:]) == body
-        assert [m.get("more_body", False) for m in sent[1:]] == [True] * (messages - 2) + [False]
 
 
 @scenario
