@@ -42,7 +42,7 @@ async def send_answer(send: Send, media_type: str, body: Sequence[Piece], size: 
             if part is not piece:
                 # The system may take all of it at once, for which nobody else has to wait.
                 await asyncio.sleep(0)
-    # The server takes the last message, and then the next request, once the client has taken most of the body.
+    # The server takes the last message, and then the next request, once the client has most of the body.
     await send({"type": "http.response.body"})
 
 
