@@ -265,21 +265,18 @@ class Connection(Counted):
         self.telemetry.connection_refused(refusal.slug)
         awaited, self._patience.awaited = self._patience.awaited, None
         self._held.clear()
-        if awaited == "body" and self.pipeline:
-            # It waits behind others, and is as if it had never begun.
-            self.pipeline.popleft()
+        if waits := awaited == "body" and bool(self.pipeline):
+            self.pipeline.popleft()  # it is behind others, and is as if it had never begun
             self.cycle = self.pipeline[0][0] if self.pipeline else self._current  # type: ignore[assignment]
-            awaited = None
-        if self.answering() and awaited != "body":
+        if self.answering() and (waits or awaited != "body"):
             # The request before it is owed its answer, and is the last to get one.
             self.cycle.keep_alive = False
             self.flow.pause_reading()
-            return
-        if self.answering() and self.cycle.response_started:
+        elif self.answering() and self.cycle.response_started:
             self.transport.close()
-            return
-        self.transport.write(last_answer(refusal, record))
-        self._leave()
+        else:
+            self.transport.write(last_answer(refusal, record))
+            self._leave()
 
     def _leave(self) -> None:
         """Hang up once the client has: it may still be sending, and would never see the refusal."""
