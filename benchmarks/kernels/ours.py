@@ -51,12 +51,16 @@ def _with_algorithms() -> frozenset[str]:
 
 
 def variants(case: Case, action: str, tensors: Tensors) -> dict[str, Prepared]:
-    """By algorithm asked for; those that would run what another one runs are that same object."""
+    """By algorithm asked for; those that would run what another one runs are that same object.
+
+    Plain sums are the same for all; tiles are others for `fastest`, which looks at no numbers.
+    """
     found: dict[str, Prepared] = {}
-    by_name: dict[str, Prepared] = {}
+    by_work: dict[str, Prepared] = {}
     for algorithm in ALGORITHMS:
         one = prepare(case, action, algorithm, tensors)
-        found[algorithm] = by_name.setdefault(one.algorithm, one)
+        work = one.algorithm if one.algorithm == "direct" else algorithm
+        found[algorithm] = by_work.setdefault(work, one)
     return found
 
 

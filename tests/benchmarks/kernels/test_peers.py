@@ -101,3 +101,11 @@ def test_workspace_is_what_is_held_beside_the_outputs() -> None:
     outputs, peak = memory.workspace(call)
     assert outputs["y"].nbytes == 1 << 18
     assert 1 << 20 <= peak < (1 << 20) + (1 << 14)
+
+
+def test_what_computes_something_else_is_measured_by_itself() -> None:
+    """`fastest` looks at no numbers, and its tiles may be others; plain sums are the same for all."""
+    tiled = Case("tiled", "conv", 2, 64, (56, 56), 64, 3, 1, 1)
+    for case, different in ((tiled, 3), (TOYS[0], 1)):
+        variants = ours.variants(case, "forward", inputs(case.tensors(), "forward"))
+        assert len({id(one) for one in variants.values()}) == different
