@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile, Windows
-from engine.kernels import handing, squares
+from engine.kernels import ahead, handing, squares
+from engine.kernels.nan import has_nan
 from engine.kernels.patches import inside, within
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import (
@@ -37,8 +38,12 @@ def tile_max(p: Pooling, x: Array, tile: Tile, y: Array) -> None:
     if axes := p.overlapping:
         best = reduced(np.maximum, -np.inf, stored(p, x), axes, tile)
         np.copyto(y, canonical(p, best))
-    else:
-        reduced_along(window_max, p, x, tile, out=y)
+        return
+    # NumPy's maxima of every second number take four times as long as those of rows.
+    rows = p.few is not None and len(p.axes) > 1
+    if rows and ahead.pays(stored(p, x)):
+        has_nan(x[within(slices(p.read(tile)))])
+    reduced_along(window_max, p, x, tile, in_order=rows, out=y)
 
 
 def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:

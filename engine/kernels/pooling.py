@@ -215,18 +215,21 @@ def reduced_along(
     x: Array,
     tile: Tile,
     prepare: Callable[[Array], Array] | None = None,
+    *,
+    in_order: bool = False,
     **last: Array,
 ) -> Array:
     """Reduce a tile of the planes x (n, c, *S), after `prepare`, by one step for each axis.
 
-    `last` goes to the last step.
+    Axes come `in_order`, or with the longest runs first. `last` goes to the last step.
     """
     read = p.read(tile)
     values = x[within(slices(read))]
     if prepare is not None:
         values = prepare(values)
-    # Along the longest runs first: they are halved, or more, before shorter ones are met.
-    order = range(len(p.axes)) if p.channels_last else reversed(range(len(p.axes)))
+    # Runs are halved, or more, before shorter ones are met.
+    ordered = in_order or p.channels_last
+    order = range(len(p.axes)) if ordered else reversed(range(len(p.axes)))
     *before, end = order
     for axis in before:
         values = step(values, 2 + axis, p.axes[axis], tile[axis], read[axis][0])

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile
+from engine.kernels import ahead
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.slabs import LITTLE
@@ -53,12 +54,13 @@ class Part:
     """Where a tile lies in arrays (*B, H, W, I).
 
     Attributes:
-        upper, lower: the rows of its windows in x.
+        read: its windows in x. upper, lower: the rows of them.
         outputs: its windows in the gradient of all maxima.
         own: the inputs that it writes.
         covered: whether its windows have all of these.
     """
 
+    read: Index
     upper: Index
     lower: Index
     outputs: Index
@@ -75,7 +77,8 @@ def part_of(axes: Sequence[Axis], tile: Tile) -> Part:
         2 * hi if hi < axis.out else axis.size for axis, (_, hi) in zip(axes, tile, strict=True)
     ]
     own = _box((top, ends[0]), (across[0], ends[1]))
-    return Part(upper, lower, _box(*tile), own, ends == [bottom, across[1]])
+    covered = ends == [bottom, across[1]]
+    return Part(_box((top, bottom), across), upper, lower, _box(*tile), own, covered)
 
 
 def _box(*spans: tuple[int, ...]) -> Index:
@@ -199,17 +202,20 @@ def hand(x: Array, g: Array, part: Part, dx: Array) -> bool:
     x and dx are (*B, H, W, I), g the gradient (*B, P, Q, I) of all windows' maxima. The first of a
     window's equal maxima gets it. False if some input is NaN: then nothing is written.
     """
+    in_order = ahead.pays(x)
+    if in_order and _has_nan(x[part.read]):
+        return False
     upper, lower = x[part.upper], x[part.lower]
     v = views(upper.shape, x.dtype)
     np.maximum(upper, lower, out=v.best)
     np.less(upper, lower, out=v.lower)
-    if _has_nan(v.best):
+    if not in_order and _has_nan(v.best):
         return False
     v.compare()
     upstream, bits = g[part.outputs], v.handed.dtype
     finite = not _has_nan(upstream)
     v.hand(upstream.view(bits))
-    if not part.covered:
+    if in_order or not part.covered:
         dx[part.own] = 0
     under = dx[part.lower].view(bits)
     np.multiply(v.handed, v.lower, out=under)

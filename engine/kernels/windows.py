@@ -34,6 +34,9 @@ PART = 1 << 10
 more than 500 sums, since below that NumPy's products keep the interpreter's lock from other threads.
 """
 
+SHORT = 256
+"""Numbers below which they are rather rows of a product: a call of BLAS for each takes as long."""
+
 LONG = 24
 """Taps from which one pass over runs is quicker than a pass for every tap."""
 
@@ -64,7 +67,12 @@ def plane_sum(values: Array) -> Array:
     ones = np.ones(_part(size), values.dtype)
     cut = size - size % len(ones)
     parts = planes[..., :cut].reshape(*planes.shape[:2], -1, len(ones))
-    sums = np.add.reduce(np.vecdot(parts, ones), axis=2)
+    if len(ones) < SHORT:
+        # One product for each sample, so that no sum depends on the samples beside it.
+        rows = parts.reshape(len(parts), -1, len(ones))
+        sums = np.add.reduce(np.matmul(rows, ones).reshape(parts.shape[:3]), axis=2)
+    else:
+        sums = np.add.reduce(np.vecdot(parts, ones), axis=2)
     if cut < size:
         sums += np.vecdot(planes[..., cut:], ones[: size - cut])
     return np.expand_dims(sums, axes)

@@ -14,16 +14,20 @@ from engine.threads import SCRATCH_BYTES, Arena
 
 EVEN = Axis(8, 2, 2, 1, 0, 0, 4)
 ODD = Axis(11, 2, 2, 1, 0, 0, 5)
+WIDE = Axis(71, 2, 2, 1, 0, 0, 35)
 POOLS = [
     Pooling((EVEN, ODD), 3, channels_last=True),
     Pooling((ODD, EVEN), 5, channels_last=True),
     Pooling((EVEN, ODD), 3),
     Pooling((ODD, EVEN), 5),
+    Pooling((ODD, WIDE), 3),
 ]
 
 
 @pytest.mark.parametrize(
-    "p", POOLS, ids=["odd across", "odd down", "odd across, first", "odd down, first"]
+    "p",
+    POOLS,
+    ids=["odd across", "odd down", "odd across, first", "odd down, first", "in order, first"],
 )
 @pytest.mark.parametrize("numbers", ["distinct", "equal", "infinite"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -32,7 +36,7 @@ def test_the_first_maximum_gets_the_gradient(
     p: Pooling, numbers: str, dtype: type, tile: tuple[int, int]
 ) -> None:
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((2, 3 * p.channels, 11, 11)).astype(dtype)
+    x = rng.standard_normal((2, 3 * p.channels, 11, 71)).astype(dtype)
     if numbers != "distinct":
         x = np.round(x).clip(-1, 1)
     if numbers == "infinite":
@@ -51,12 +55,13 @@ def test_the_first_maximum_gets_the_gradient(
     np.testing.assert_array_equal(canonical(p, laid[2]), want)
 
 
-def test_nan_is_left_to_others() -> None:
-    x = np.zeros((1, 8, 8, 1), np.float32)
+@pytest.mark.parametrize("across", [EVEN, WIDE], ids=["short rows", "in order"])
+def test_nan_is_left_to_others(across: Axis) -> None:
+    x = np.zeros((1, 8, across.size, 1), np.float32)
     x[0, 7, 3] = np.nan
     dx = np.full_like(x, 7)
-    part = squares.part_of((EVEN, EVEN), ((0, 4), (0, 4)))
-    assert not squares.hand(x, x[:, :4, :4], part, dx)
+    part = squares.part_of((EVEN, across), ((0, 4), (0, across.out)))
+    assert not squares.hand(x, x[:, :4, : across.out], part, dx)
     assert (dx == 7).all()
 
 
