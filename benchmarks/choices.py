@@ -47,7 +47,7 @@ class Timed:
     @property
     def chosen(self) -> str:
         """The way it goes."""
-        return dispatch.algorithm(self.layer)
+        return dispatch.forward_algorithm(self.layer)
 
     @property
     def better(self) -> float:

@@ -82,6 +82,12 @@ class Call:
         return compute_dtype(self.dtype) != self.dtype
 
     @cached_property
+    def algorithm(self) -> str:
+        """What makes its results, where their numbers do not ask for a plain sum."""
+        again = self.plan.recomputed and self.action == "backward"
+        return self.layer.algorithm(self.plan, (*self.wants, "y") if again else self.wants)
+
+    @cached_property
     def taken(self) -> tuple[tuple[str, np.dtype[Any]], ...]:
         """Given tensors, and the dtypes that kernels take them in."""
         index = np.dtype(np.int64)
@@ -136,7 +142,7 @@ class Call:
         return {
             "operation": self.operation,
             "action": self.action,
-            "algorithm": self.plan.algorithm,
+            "algorithm": self.algorithm,
             "padding": [list(pair) for pair in self.plan.padding],
         }
 

@@ -21,7 +21,13 @@ from engine.errors import InvalidValue, ShapeMismatch, fail
 from engine.geometry import Axis, same_padding
 from engine.kernels.activations import IDENTITY, Activation, activate, activate_backward
 from engine.kernels.correlation import Correlation
-from engine.kernels.dispatch import forward_bytes, rearranged_bytes
+from engine.kernels.dispatch import (
+    adjoint_algorithm,
+    forward_algorithm,
+    forward_bytes,
+    rearranged_bytes,
+    weight_algorithm,
+)
 from engine.kernels.requests import sum_by_request
 from engine.layouts import channels_first, read_layout, read_weight_layout, split_tail
 from engine.operation import Operation, Tails, require_shape, require_tail
@@ -115,6 +121,16 @@ class Convolution(Operation):
     def wantable(self, given: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
         return ("y", "dx", "dweight", "dbias")
 
+    def algorithm(self, plan: Plan, made: Sequence[str]) -> str:
+        found = {self._runs(name, plan.geometry.correlation) for name in made if name != "dbias"}
+        return "winograd" if "winograd" in found else "direct"
+
+    def _runs(self, name: str, c: Correlation) -> str:
+        """What makes one result."""
+        if name == "dweight":
+            return weight_algorithm(c)
+        return adjoint_algorithm(c) if self.adjoint == (name == "y") else forward_algorithm(c)
+
     def sight(self, axis: Axis) -> int:
         """Inputs from the first to the last that one output sees."""
         return axis.extent
@@ -141,7 +157,6 @@ class Convolution(Operation):
         y: tuple[int, ...],
         outputs: int,
         correlation: Correlation,
-        algorithm: str,
     ) -> Plan:
         """Put the plan together from what the operation has resolved."""
         if "bias" in tails:
@@ -168,7 +183,7 @@ class Convolution(Operation):
             flops=(correlation.flops, 2 * correlation.flops),
             steps=correlation.steps,
             geometry=geometry,
-            algorithm=algorithm,
+            algorithm=self._runs("y", correlation),
             recomputed=config.fused is not None,
             # Beside the scratch, a block of partial sums may be copied.
             scratch_bytes=SCRATCH_BYTES + PART_BYTES,

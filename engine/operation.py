@@ -64,6 +64,10 @@ class Operation(ABC):
     def plan(self, config: Any, tails: Tails, dtype: str) -> Plan:
         """Resolve the layer; raises an InvalidRequest for what does not fit together."""
 
+    def algorithm(self, plan: Plan, made: Sequence[str]) -> str:  # noqa: ARG002
+        """What makes these results: `winograd` if it makes any of them."""
+        return plan.algorithm
+
     def forward_outputs(self, plan: Plan) -> tuple[str, ...]:  # noqa: ARG002
         """What forward answers with."""
         return ("y",)

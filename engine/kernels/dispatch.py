@@ -89,7 +89,7 @@ def _plain_kernel(c: Correlation) -> str:
     return "joined" if joined.suits(c) else "direct"
 
 
-def algorithm(c: Correlation) -> str:
+def forward_algorithm(c: Correlation) -> str:
     """What `correlate` runs: winograd by name wherever it can be, and by itself where it pays."""
     return "winograd" if _tiled(c) else "direct"
 
@@ -97,6 +97,11 @@ def algorithm(c: Correlation) -> str:
 def adjoint_algorithm(c: Correlation) -> str:
     """What `correlate_input` runs."""
     return "winograd" if any(map(_tiled, _phase_correlations(c))) else "direct"
+
+
+def weight_algorithm(c: Correlation) -> str:
+    """What `correlate_weight` runs."""
+    return "winograd" if _by_tiles(c) else "direct"
 
 
 def _phase_correlations(c: Correlation) -> list[Correlation]:

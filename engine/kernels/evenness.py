@@ -42,6 +42,12 @@ TOGETHER = 1 << 16
 FEW = 9
 """So many channels are few: at 3, one channel above all others made 18 times a plain sum's error."""
 
+ALTERNATING = -0.9
+"""The mean product of neighbours over that of squares below which numbers alternate: -1 for one size."""
+
+LEAST_MEAN = 2.0**-116
+"""The mean |a|, or product of two such means, below which transforms meet numbers of fewer digits."""
+
 TINY = float(np.finfo(np.float64).tiny)
 
 DIGITS = 24
@@ -124,6 +130,15 @@ def sizes(a: Array) -> tuple[Means, Means]:
     return join(means) / count, join(squares) / count
 
 
+def alternates(a: Array) -> bool:
+    """True where numbers of a (K, ..., H, W) nearly all have the other sign of their neighbours in a row.
+
+    The first and the middle row of each plane tell. Sums of such numbers stay small all the way.
+    """
+    rows = a[..., :: max(1, a.shape[-2] // 2), :].astype(np.float64)
+    return bool(np.vdot(rows[..., 1:], rows[..., :-1]) < ALTERNATING * np.vdot(rows, rows))
+
+
 def exceeds(a: Array, limit: float) -> bool:
     """True if some |a| is above the limit."""
     if limit == np.inf:
@@ -133,10 +148,14 @@ def exceeds(a: Array, limit: float) -> bool:
 
 
 class Filters(NamedTuple):
-    """How even filters are: the spread of those with the largest sums, and some of all taps, nine a row."""
+    """How even filters are: the spread of those with the largest sums, and some of all taps, nine a row.
+
+    `mean` is that of |w| of the filter with the largest.
+    """
 
     spread: float
     taps: Array
+    mean: float
 
     @classmethod
     def of(cls, w: Array) -> Filters:
@@ -154,7 +173,7 @@ class Filters(NamedTuple):
         square = float(np.vecdot(b, b).max()) / b.shape[1]
         mean = float((np.abs(b) @ np.ones(b.shape[1], b.dtype)).max()) / b.shape[1]
         spread = Sizes(mean, square).with_one(largest * scale, w[0].size).spread
-        return cls(spread, b.reshape(-1, TAPS * TAPS))
+        return cls(spread, b.reshape(-1, TAPS * TAPS), mean / scale)
 
     def more(self, height: int) -> float:
         """How much more tiles of `height` outputs add up than of filters whose taps have nothing in common.

@@ -39,6 +39,14 @@ LEAST_TILES = 48
 SHARED_WEIGHTS = 56 * 56
 """Weights from which on a block's calls are long enough for threads to share the interpreter's lock."""
 
+MOST_GROWTH = 7.0
+"""How many times as large as the filters the sums at the points may be, by the root of the mean square.
+
+Normal numbers make 5.4, what is left of them beside their averages 6.0, rectified and smooth ones less.
+Where x or dy repeats itself from tile to tile, or both cancel each other from number to number, points add
+up what the last transform takes from each other again, while a plain sum stays small all the way.
+"""
+
 PlainSum = Callable[[Correlation, Array, Array, Sequence[int], Array], None]
 
 
@@ -92,15 +100,19 @@ def _by_tiles(
     plan, samples = cut(c), samples_of(rows)
     parts = [(slice(*o), slice(*k)) for o, k in product(plan.outputs, plan.channels)]
     sums = dw if plan.shares == 1 else np.empty((len(rows), plan.shares, *dw.shape[2:]), dw.dtype)
-    jobs: list[tuple[Array, Array, Array, Sequence[Piece], Limits]] = []
+    jobs: list[tuple[Array, Array, Array, Array, Sequence[Piece], Limits]] = []
     shares = [in_shares(pieces(c, count), plan.shares) for count in rows]
+    squares = [np.zeros((len(own), len(parts), 2)) for own in shares]
     for request, own in enumerate(samples):
-        for (share, found), (o, k) in product(enumerate(shares[request]), parts):
+        for (share, found), (part, (o, k)) in product(enumerate(shares[request]), enumerate(parts)):
             given = x[own, 0, k], dy[own, 0, o], found, limits[request]
-            jobs.append((sums[request, share, o, k], *given))
+            jobs.append((sums[request, share, o, k], squares[request][share, part], *given))
     shared = c.outputs * c.channels >= SHARED_WEIGHTS
     for_each(_sum, jobs, c.flops * x.shape[0] if shared else 0)
     for request, own in enumerate(samples):
+        if c.wanted == "auto" and not _steady(squares[request]):
+            plain(c, x[own], dy[own], (rows[request],), dw[request : request + 1])
+            continue
         if sums is not dw:
             np.add.reduce(sums[request, : len(shares[request])], axis=0, out=dw[request, 0])
         for o, k in parts:
@@ -110,8 +122,16 @@ def _by_tiles(
                 plain(part, x[own, :, k], dy[own, :, o], (rows[request],), target)
 
 
-def _sum(target: Array, x: Array, dy: Array, found: Sequence[Piece], limits: Limits) -> None:
-    """Write target (O, C, 3, 3) from pieces of x (n, C, H, W) and dy (n, O, *P).
+def _steady(squares: Array) -> bool:
+    """Whether the sums at the points have not grown, by the squares (..., 2) of them and of the filters."""
+    points, filters = squares.reshape(-1, 2).sum(0)
+    return bool(filters > 0 and points <= MOST_GROWTH**2 * filters < np.inf)
+
+
+def _sum(
+    target: Array, squares: Array, x: Array, dy: Array, found: Sequence[Piece], limits: Limits
+) -> None:
+    """Write target (O, C, 3, 3) from pieces of x (n, C, H, W) and dy (n, O, *P), and its squares (2).
 
     It is NaN where one of their numbers is above its limit.
     """
@@ -125,3 +145,4 @@ def _sum(target: Array, x: Array, dy: Array, found: Sequence[Piece], limits: Lim
             return
         v.add(number == 0)
     np.copyto(target, v.summed())
+    squares[:] = v.squares()

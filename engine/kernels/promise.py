@@ -17,7 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels.correlation import Correlation
-from engine.kernels.evenness import DIGITS, Filters, Means, Sizes, digits, sizes
+from engine.kernels.evenness import (
+    DIGITS,
+    LEAST_MEAN,
+    Filters,
+    Means,
+    Sizes,
+    alternates,
+    digits,
+    sizes,
+)
 from engine.kernels.tiling import Tiling, tilings
 from engine.threads import for_each
 
@@ -65,6 +74,8 @@ def sample_choices(c: Correlation, x: Array, w: Array) -> list[Choice]:
 
     def look(n: int) -> None:
         own = Sizes.together(*sizes(x[n, 0]))
+        if _tiny(own.mean, filters.mean) or alternates(x[n, 0]):
+            return
         if needed < DIGITS and needed + digits(x[n, 0], DIGITS - needed) <= DIGITS:
             return
         for plan in tilings(c):
@@ -78,6 +89,11 @@ def sample_choices(c: Correlation, x: Array, w: Array) -> list[Choice]:
 
     for_each(look, ((n,) for n in range(len(x))), LOOKING * x.size)
     return found
+
+
+def _tiny(left: float, right: float) -> bool:
+    """True if transforms of numbers of such means would lose digits to underflow."""
+    return min(left, right, left * right) < LEAST_MEAN
 
 
 def _most_spread(plan: Tiling) -> float:
@@ -108,6 +124,8 @@ def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[slice]) 
         )
         spread = left.spread * right.spread
         if not spread < MOST_JOINT_SPREAD or _few_digits(x[span], dy[span]):
+            return 0, 0
+        if _tiny(left.mean, right.mean) or any(alternates(a[n, 0]) for a in both for n in numbers):
             return 0, 0
         more, count = (MOST_JOINT_SPREAD / spread) ** 0.5, len(numbers) * c.places
         return left.largest(left.spread * more, count), right.largest(right.spread * more, count)

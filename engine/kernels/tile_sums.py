@@ -99,6 +99,11 @@ class Views:
         run((self.back,))
         return self.filters
 
+    def squares(self) -> tuple[float, float]:
+        """The sums of the squares of the total and of the filters made of it."""
+        total, filters = self.total.reshape(-1), self.back[2].reshape(-1)
+        return float(np.dot(total, total)), float(np.dot(filters, filters))
+
 
 @kept
 def views(shape: Shape, channels: int, outputs: int, dtype: str) -> Views:

@@ -24,7 +24,6 @@ from engine.errors import InvalidValue, ShapeMismatch, fail
 from engine.geometry import Axis, strided_out
 from engine.kernels.correlation import Correlation
 from engine.kernels.dispatch import (
-    algorithm,
     correlate,
     correlate_input,
     correlate_weight,
@@ -87,9 +86,7 @@ class Conv(Convolution):
             channels_last=reading.channels_last,
         )
         y = sample_tail(reading.outer, positions, reading.channels_last)
-        return self.planned(
-            config, tails, dtype, reading, y, reading.outer, correlation, algorithm(correlation)
-        )
+        return self.planned(config, tails, dtype, reading, y, reading.outer, correlation)
 
     @staticmethod
     def _axis(config: ConvConfig, sizes: Sequence[int], kernel: Sequence[int], axis: int) -> Axis:

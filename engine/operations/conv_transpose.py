@@ -25,7 +25,7 @@ from engine.convolution import (
 from engine.errors import InvalidValue, ShapeMismatch, fail
 from engine.geometry import Axis
 from engine.kernels.correlation import Correlation
-from engine.kernels.dispatch import adjoint_algorithm, correlate, correlate_input, correlate_weight
+from engine.kernels.dispatch import correlate, correlate_input, correlate_weight
 from engine.kernels.nan import settle
 from engine.layouts import sample_tail
 from engine.operation import Tails, require_output
@@ -90,9 +90,7 @@ class ConvTranspose(Convolution):
         )
         outputs = reading.inner * config.groups
         y = sample_tail(outputs, positions, reading.channels_last)
-        return self.planned(
-            config, tails, dtype, reading, y, outputs, correlation, adjoint_algorithm(correlation)
-        )
+        return self.planned(config, tails, dtype, reading, y, outputs, correlation)
 
     def _axis(self, config: ConvTransposeConfig, reading: Reading, axis: int) -> Axis:
         count, kernel = reading.sizes[axis], reading.kernel[axis]

@@ -42,7 +42,7 @@ LAYERS = {
 def test_layers_go_to_their_kernels(kernel: str) -> None:
     c = LAYERS[kernel]
     assert dispatch._forward(c) is {**dispatch.PLAIN, "winograd": dispatch._winograd}[kernel]
-    assert dispatch.algorithm(c) == ("winograd" if kernel == "winograd" else "direct")
+    assert dispatch.forward_algorithm(c) == ("winograd" if kernel == "winograd" else "direct")
 
 
 @pytest.mark.parametrize(

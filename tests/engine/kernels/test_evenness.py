@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.kernels.evenness import Filters, Sizes, digits, exceeds, sizes, step
+from engine.kernels.evenness import Filters, Sizes, alternates, digits, exceeds, sizes, step
 
 
 def filters_spread(w: np.ndarray, height: int) -> float:
@@ -130,3 +130,18 @@ def test_digits() -> None:
     assert digits(np.zeros((1, 2, 9), np.float32), 24) == 1
     assert digits(numbers(4, 4, 8).astype(np.float16).astype(np.float32), 24) == 11
     assert digits(last(numbers(4, 4, 8))[:, ::-1, ::-1], 23) == 24
+
+
+def test_numbers_that_alternate() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((5, 3, 12, 30)).astype(np.float32)
+    signs = np.float32(-1.0) ** np.arange(30, dtype=np.float32)
+    assert not alternates(a)
+    assert not alternates(np.abs(a))
+    assert alternates(signs + a / 10)
+    assert alternates(1e30 * signs * np.ones_like(a))
+    assert alternates(1e-40 * signs * np.ones_like(a))
+    assert not alternates(signs + a / 2)
+    a[0, 0, 0, 0] = np.nan
+    assert not alternates(a)
+    assert not alternates(np.zeros_like(a))

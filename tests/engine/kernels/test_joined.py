@@ -10,7 +10,7 @@ import pytest
 
 import engine
 from engine.kernels import joined
-from engine.kernels.dispatch import algorithm
+from engine.kernels.dispatch import forward_algorithm
 from engine.threads import computing, get_threads
 
 LAYERS: list[tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]] = [
@@ -40,7 +40,7 @@ def test_values(config: dict[str, Any], size: tuple[int, ...], taps: tuple[int, 
     given = tensors(5, size, taps)
     c = plan(config, given).plan.geometry.correlation
     assert joined.suits(c)
-    assert algorithm(c) == "direct"
+    assert forward_algorithm(c) == "direct"
     wide = {name: a.astype("f8") for name, a in given.items()}
     got, want = (engine.forward("conv", config, **each)["y"] for each in (given, wide))
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)

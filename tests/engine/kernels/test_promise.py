@@ -83,6 +83,28 @@ def smooth(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return np.sin(steps[0] * rows / 3 + steps[1] * columns / 3 + 6 * steps[2])
 
 
+def pattern(*signs: int) -> Draw:
+    """Signs one after the other along rows, with a size for each channel."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        return (rng.random((*shape[:2], 1, 1)) + 0.5) * np.resize(signs, shape[-1]) * np.ones(shape)
+
+    return draw
+
+
+def board(_: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    rows, columns = np.indices(shape[-2:])
+    return 1.1 * (-1.0) ** (rows + columns) * np.ones(shape)
+
+
+def soft(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Normal numbers, averaged with their neighbours again and again."""
+    a = normal(rng, shape)
+    for axis in (-1, -2) * 3:
+        a = (a + np.roll(a, 1, axis) + np.roll(a, -1, axis)) / 3
+    return a
+
+
 def identity(_: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     a = np.zeros(shape)
     a[..., 1, 1] = np.eye(*shape[:2])
@@ -116,6 +138,13 @@ DRAWS: Mapping[str, Draw] = {
     "photo": lambda rng, shape: 127 + 100 * smooth(rng, shape) + 20 * normal(rng, shape),
     "smooth": smooth,
     "checker": checker,
+    "board": board,
+    "soft": soft,
+    "alternating": pattern(1, -1),
+    "pairs": pattern(1, 1, -1, -1),
+    "tiny": lambda rng, shape: normal(rng, shape) * 1e-41,
+    "huge": lambda rng, shape: normal(rng, shape) * 1e20,
+    "small": lambda rng, shape: normal(rng, shape) * 1e-19,
     "corner": taps((0, 0)),
     "centre": taps((1, 1)),
     "edge": taps((0, 0), (0, 1), (1, 0), (1, 1)),
@@ -161,6 +190,10 @@ def errors(
         ("outlier 1e2", "normal"),
         ("outlier 1e4", "corner"),
         ("outlier 1e8", "checker"),
+        ("board", "soft"),
+        ("tiny", "huge"),
+        ("huge", "tiny"),
+        ("small", "small"),
     ],
 )
 @pytest.mark.parametrize(("channels", "outputs", "size"), [(64, 64, 14), (128, 32, 14)])
@@ -236,6 +269,15 @@ def test_gradients_of_inputs(dy: str, w: str) -> None:
         ("half precision", "signs"),
         ("brain", "whole"),
         ("columns", "columns"),
+        ("constant", "alternating"),
+        ("photo", "alternating"),
+        ("alternating", "smooth"),
+        ("pairs", "rectified"),
+        ("constant", "pairs"),
+        ("board", "constant"),
+        ("tiny", "huge"),
+        ("rectified", "tiny"),
+        ("small", "small"),
     ],
 )
 @pytest.mark.parametrize(
