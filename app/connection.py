@@ -18,8 +18,9 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
+from app.cors import Origins
 from app.counted import Counted
-from app.edge import ARRIVED, CONNECTION, GONE, HEAD, LINGER_S, REST, new_request_id
+from app.edge import ARRIVED, CONNECTION, GONE, HEAD, LINGER_S, REST
 from app.errors import HeadersTooLarge, RequestTimeout, ServiceError
 from app.framing import cause_of, feed, settle
 from app.gate import Gate, Refusal
@@ -28,10 +29,10 @@ from app.incoming import SINK_BYTES, Incoming
 from app.patience import Part, Patience
 from app.places import Places
 from app.problems import problem
-from app.record import Record
 from app.settings import Settings
 from app.telemetry import Telemetry
-from app.transport import Flow, last_answer, unsent_bytes
+from app.transport import Flow, unsent_bytes
+from app.unfinished import last_answer, story
 
 _numbers = itertools.count(1)
 
@@ -44,6 +45,7 @@ class Connection(Counted):
     gate: Gate
     heads: Heads
     places: Places
+    origins: Origins
 
     def __init__(
         self,
@@ -62,7 +64,7 @@ class Connection(Counted):
         self._patience = Patience(self.settings)
         self.number = next(_numbers)
         self._current: RequestResponseCycle | None = None  # the request that is being answered
-        self._begun = False  # a request has begun and is not whole
+        self.begun = False  # a request has begun and is not whole
         self.declining = False  # its head is told again, without its wish for another protocol
         self._first = NO_HEAD  # what the request that is coming in began with
         self._turned_away = False  # it has its answer already
@@ -96,7 +98,8 @@ class Connection(Counted):
         if self._leaving is not None or self.transport.is_closing():
             return
         head = NO_HEAD
-        if self._between:
+        # Whether the first byte is a request's first, and its answer could be sent at once.
+        if not self.begun and not self.flow.write_paused and not self.answering():
             head = parted(data)
             refusal = self.gate.refusal(data, head, self.number, self._address)
             if refusal is not None:
@@ -124,7 +127,7 @@ class Connection(Counted):
         if not self.declining:
             self._expect("headers")
         self._head = 0
-        self._begun = True
+        self.begun = True
         ours = {ARRIVED: self._patience.since, CONNECTION: self.number, HEAD: self._first}
         ours |= {GONE: self._gone, REST: self.rest}
         self._first = NO_HEAD  # what follows in the same bytes did not begin with them
@@ -168,7 +171,7 @@ class Connection(Counted):
         if self.declining:
             return
         self._silent = 0
-        self._patience.awaited, self._begun = None, False
+        self._patience.awaited, self.begun = None, False
         super().on_message_complete()
         if not self.pipeline:
             # A transport that is not read from does not tell when the client leaves.
@@ -215,11 +218,6 @@ class Connection(Counted):
             self.flow.resume_reading()
             self.data_received(data)
 
-    @property
-    def _between(self) -> bool:
-        """Whether the next byte is a request's first, and its answer could be sent at once."""
-        return not self._begun and not self.flow.write_paused and not self.answering()
-
     def _turn_away(self, refusal: Refusal) -> None:
         """Answer a request that is not so much as parsed; what is to come of its body is nobody's."""
         self.transport.write(refusal.answer)
@@ -259,9 +257,8 @@ class Connection(Counted):
 
     def _refuse(self, error: ServiceError | MemoryError) -> None:
         """Answer for a request that never comes to its end, and hang up."""
-        record = Record(new_request_id(), {}, self._patience.since)
+        record = story(self, self._patience.since)
         refusal = problem(error, record.request_id)
-        record.status = refusal.status
         self.telemetry.connection_refused(refusal.slug)
         awaited, self._patience.awaited = self._patience.awaited, None
         self._held.clear()
@@ -275,7 +272,8 @@ class Connection(Counted):
         elif self.answering() and self.cycle.response_started:
             self.transport.close()
         else:
-            self.transport.write(last_answer(refusal, record))
+            more = self.origins.headers(record.headers)
+            self.transport.write(last_answer(refusal, record, more))
             self._leave()
 
     def _leave(self) -> None:
@@ -296,5 +294,5 @@ class Connection(Counted):
 def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connection]:
     """The connection class of a server."""
     ours = {"settings": settings, "telemetry": telemetry, "gate": gate, "few": gate.few}
-    own = {"heads": Heads(), "places": Places(settings)}
+    own = {"heads": Heads(), "places": Places(settings), "origins": Origins(settings.cors_origins)}
     return type("BoundedConnection", (Connection,), ours | own)

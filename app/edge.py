@@ -15,6 +15,7 @@ from time import monotonic
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import logs
+from app.cors import PREFLIGHT, Origins
 from app.errors import ShuttingDown
 from app.lifecycle import Lifecycle
 from app.problems import Problem, problem
@@ -61,14 +62,6 @@ _READS = ("GET", "HEAD")
 _UNKEPT = (b"cache-control", b"no-store")
 """Without a word, a cache may keep what a GET is answered with, a 404 too (RFC 9111, section 4.2.2): others
 would be told for minutes that the service is ready, and be given somebody else's request id."""
-_EXPOSED = b"X-Request-Id, Server-Timing, Retry-After"
-_ALLOWED_HEADERS = b"Accept, Authorization, Content-Type, X-Deadline-Ms, X-Request-Id, traceparent"
-_PREFLIGHT_MAX_AGE_S = b"7200"
-_PREFLIGHT = [
-    (b"access-control-allow-methods", b"GET, HEAD, POST"),
-    (b"access-control-allow-headers", _ALLOWED_HEADERS),
-    (b"access-control-max-age", _PREFLIGHT_MAX_AGE_S),
-]
 _WHOLE = [(b"allow", b"GET, HEAD, OPTIONS, POST")]
 _VISIBLE = re.compile(rb"[\x21-\x7e]{1,128}")
 
@@ -86,21 +79,23 @@ class Edge:
         self._app = app
         self._telemetry = telemetry
         self._lifecycle = lifecycle
-        self._origins = frozenset(origin.encode() for origin in settings.cors_origins)
+        self._origins = Origins(settings.cors_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        record = _record(scope)
+        record = record_of(scope)
         scope[RECORD] = record
         kept = bool(scope.get(KEPT))
-        answer = _Answer(send, record, self._cors(record), self._lifecycle, kept=kept)
+        answer = _Answer(
+            send, record, self._origins.headers(record.headers), self._lifecycle, kept=kept
+        )
         self._lifecycle.begin()
         try:
-            if record.method == "OPTIONS" and self._is_preflight(record):
-                await _options(answer, _PREFLIGHT)
+            if record.method == "OPTIONS" and self._origins.is_preflight(record.headers):
+                await _options(answer, PREFLIGHT)
             elif record.method == "OPTIONS" and _is_whole(scope):
                 await _options(answer, _WHOLE)
             else:
@@ -140,29 +135,6 @@ class Edge:
         if unread:
             await _linger(receive)
             await answer({"type": "http.response.body"})
-
-    def _cors(self, record: Record) -> list[tuple[bytes, bytes]]:
-        """The headers that let a page of another origin read the answer."""
-        if not self._origins:
-            return []
-        if b"*" in self._origins:
-            return [
-                (b"access-control-allow-origin", b"*"),
-                (b"access-control-expose-headers", _EXPOSED),
-            ]
-        origin = record.headers.get(b"origin")
-        if origin not in self._origins:
-            return [(b"vary", b"Origin")]
-        return [
-            (b"access-control-allow-origin", origin),
-            (b"access-control-expose-headers", _EXPOSED),
-            (b"vary", b"Origin"),
-        ]
-
-    def _is_preflight(self, record: Record) -> bool:
-        origin = record.headers.get(b"origin")
-        known = origin is not None and (b"*" in self._origins or origin in self._origins)
-        return known and b"access-control-request-method" in record.headers
 
 
 class _Answer:
@@ -209,7 +181,7 @@ class _Answer:
         await self({"type": "http.response.body", "body": refusal.body, "more_body": close})
 
 
-def _record(scope: Scope) -> Record:
+def record_of(scope: Scope) -> Record:
     """Start the story of a request."""
     headers: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:

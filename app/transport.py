@@ -11,9 +11,6 @@ from collections.abc import Iterable, Sized
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from app.problems import Problem
-from app.record import Record
-
 
 class Flow(FlowControl):
     """Reads nothing more while requests wait that were read already.
@@ -50,9 +47,3 @@ def unsent_bytes(transport: asyncio.Transport) -> int:
 def head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """An answer's head."""
     return b"%b%b\r\n" % (STATUS_LINE[status], b"".join(b"%b: %b\r\n" % each for each in headers))
-
-
-def last_answer(refusal: Problem, record: Record) -> bytes:
-    """A problem as the whole answer after which the connection is closed."""
-    headers = (*refusal.fields(), *record.common_headers(), (b"connection", b"close"))
-    return head(refusal.status, headers) + refusal.body

@@ -31,6 +31,9 @@ class Transport(asyncio.Transport):
     def write(self, data: Any) -> None:
         self.written.append(bytes(data))
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def write_eof(self) -> None:
         self.written.append(b"")
 
@@ -61,10 +64,12 @@ class Door:
         self.few.leave(connection)
 
 
-def connected(app: ASGIApp | None = None, left: int = 0) -> tuple[Connection, Transport]:
+def connected(
+    app: ASGIApp | None = None, left: int = 0, **settings: Any
+) -> tuple[Connection, Transport]:
     """A connection to an application; without one, nobody is let in, with bodies of which is left."""
     door = Door(None if app else Refusal(b"no room", left))
-    kind = bounded(Settings(), Telemetry(), door)  # type: ignore[arg-type]
+    kind = bounded(Settings(**settings), Telemetry(), door)  # type: ignore[arg-type]
     config = uvicorn.Config(app or (lambda *_: None), http=kind, timeout_keep_alive=60)
     config.load()
     connection, transport = kind(config, ServerState(), {}), Transport()

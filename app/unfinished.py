@@ -1,0 +1,56 @@
+"""What a connection says itself of a request that never comes to its end, in an answer like all others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Protocol
+
+from app.edge import RECORD, new_request_id, record_of
+from app.heads import Headers
+from app.problems import Problem
+from app.record import Record
+from app.transport import head
+
+
+class Owner(Protocol):
+    """The connection, as far as it matters here.
+
+    Attributes:
+        begun: a request has begun and is not whole.
+        scope: its own, with the headers that have come; its method is there once all of them have.
+        parser, url: that read it.
+    """
+
+    begun: bool
+    scope: Any
+    parser: Any
+    url: bytes
+
+
+def story(owner: Owner, since: float) -> Record:
+    """What is known of the request that comes in; where none has begun, nothing.
+
+    Args:
+        since: when its first byte was waited for or came.
+    """
+    if not owner.begun:
+        # The headers that were read last are those of a request that has an answer of its own.
+        return Record(new_request_id(), {}, since)
+    record = owner.scope.get(RECORD)
+    if record is not None:
+        return replace(record)  # the other is told by the application, which began it
+    # Before the address has come, the parser's method may be that of the request before.
+    method = owner.parser.get_method().decode() if owner.url else ""
+    return record_of({"method": method, "path": "", **owner.scope})
+
+
+def last_answer(refusal: Problem, record: Record, more: Headers) -> bytes:
+    """A problem as the whole answer after which the connection is closed.
+
+    Args:
+        record: of the request.
+        more: headers beside those that follow from these.
+    """
+    record.status = refusal.status
+    headers = (*more, *refusal.fields(), *record.common_headers(), (b"connection", b"close"))
+    return head(refusal.status, headers) + refusal.body

@@ -1,0 +1,131 @@
+"""What is refused before it is whole is answered as everything else is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from app.edge import RECORD, record_of
+from app.record import Record
+from tests.app.connecting import Transport, connected
+
+ORIGIN = b"https://page.example"
+OWN = b"X-Request-Id: q2\r\nOrigin: " + ORIGIN + b"\r\n"
+ASKING = b"POST / HTTP/1.1\r\nHost: x\r\n" + OWN + b"Accept: */*\r\n"
+"""The parser tells of a header once the next one, or the end of all, has come."""
+
+GOOD = b"GET /good HTTP/1.1\r\nHost: x\r\nX-Request-Id: good\r\nOrigin: " + ORIGIN + b"\r\n\r\n"
+
+PIECE = 1500
+"""Bytes that come at once."""
+
+REFUSED = {
+    "no host": (400, b"GET /livez HTTP/1.1\r\n" + OWN + b"\r\n"),
+    "two hosts": (400, ASKING + b"Host: y\r\n\r\n"),
+    "another coding": (400, ASKING + b"Transfer-Encoding: gzip, chunked\r\n\r\n"),
+    "no length": (400, ASKING + b"Content-Length: x\r\n\r\n"),
+    "no header": (400, ASKING + b"no header\r\n\r\n"),
+    "a broken body": (400, ASKING + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nzz\r\n"),
+    "long headers": (431, ASKING + b"X-Long: " + b"a" * 2048 + b"\r\n\r\n"),
+    "a header without end": (431, ASKING + b"X-Long: " + b"a" * 4096),
+    "long trailers": (
+        431,
+        ASKING + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX-Long: " + b"a" * 2048 + b"\r\n\r\n",
+    ),
+    "half a head": (408, ASKING),
+    "half a body": (408, ASKING + b"Content-Length: 5\r\n\r\n{"),
+}
+
+
+class Answer:
+    """A refusal as it was written, once the server has hung up."""
+
+    def __init__(self, transport: Transport) -> None:
+        *_, written, end = transport.written
+        assert end == b"", "it goes on"
+        head, _, self.body = written.partition(b"\r\n\r\n")
+        status, *lines = head.decode().split("\r\n")
+        self.status = int(status.split()[1])
+        pairs = [line.lower().split(": ", 1) for line in lines]
+        self.headers = dict(pairs)
+        assert len(pairs) == len(self.headers), "one header twice"
+
+
+async def serving(scope: Scope, _receive: Receive, send: Send) -> None:
+    """An application that answers `GOOD` alone."""
+    if scope["path"] != "/good":
+        await asyncio.Event().wait()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body"})
+
+
+def refused(*data: bytes) -> Answer:
+    """The refusal of what is sent, all of it or, after some time, for what has not come."""
+
+    async def scenario() -> Answer:
+        settings = {"cors_origins": (ORIGIN.decode(),), "max_header_bytes": 1024}
+        connection, transport = connected(serving, **settings)
+        for each in data:
+            for start in range(0, len(each), PIECE):
+                connection.data_received(each[start : start + PIECE])
+            await asyncio.sleep(0.01)
+        if not transport.written or transport.written[-1]:
+            connection.expire(math.inf)
+        return Answer(transport)
+
+    return asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("status", "data"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("before", [(), (GOOD,)], ids=["the first", "after another"])
+def test_a_refusal_has_the_requests_id_and_can_be_read_by_its_page(
+    before: tuple[bytes, ...], status: int, data: bytes
+) -> None:
+    answer = refused(*before, data)
+    assert answer.status == status
+    assert answer.headers["x-request-id"] == json.loads(answer.body)["request_id"] == "q2"
+    assert answer.headers["access-control-allow-origin"] == ORIGIN.decode()
+    assert answer.headers["vary"] == "origin"
+    assert answer.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x03\x01",
+        b"GET /livez HTTP/1.1\r\n",
+        b"GET /livez HTTP/1.1\r\nX-Request-Id: not whole",
+        b"GET /livez HTTP/1.1\r\nX-Request-Id: not one\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nX-Request-Id: a\r\nX-Request-Id: b\r\n\r\n",
+    ],
+)
+def test_what_was_not_read_is_not_taken_from_the_request_before(data: bytes) -> None:
+    answer = refused(GOOD, data)
+    assert len(answer.headers["x-request-id"]) == 32
+    assert "access-control-allow-origin" not in answer.headers
+    assert answer.headers["vary"] == "origin"
+
+
+def test_a_request_that_the_application_has_keeps_the_id_that_it_was_given_there() -> None:
+    """Its log has no other."""
+    given: list[Record] = []
+
+    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+        scope[RECORD] = record_of(scope)
+        given.append(scope[RECORD])
+        await asyncio.Event().wait()
+
+    async def scenario() -> Answer:
+        connection, transport = connected(app)
+        connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n{")
+        await asyncio.sleep(0.01)
+        connection.expire(math.inf)
+        return Answer(transport)
+
+    answer = asyncio.run(scenario())
+    assert answer.headers["x-request-id"] == given[0].request_id
+    assert not given[0].status, "what becomes of it, the application finds out itself"
