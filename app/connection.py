@@ -272,7 +272,7 @@ class Connection(Counted):
         elif self.answering() and self.cycle.response_started:
             self.transport.close()
         else:
-            more = self.origins.headers(record.headers)
+            more = self.server_state.default_headers + self.origins.headers(record.headers)
             self.transport.write(last_answer(refusal, record, more))
             self._leave()
 

@@ -48,9 +48,10 @@ def last_answer(refusal: Problem, record: Record, more: Headers) -> bytes:
     """A problem as the whole answer after which the connection is closed.
 
     Args:
-        record: of the request.
+        record: of the request; to `HEAD` the body is not sent, whose length is told all the same.
         more: headers beside those that follow from these.
     """
     record.status = refusal.status
     headers = (*more, *refusal.fields(), *record.common_headers(), (b"connection", b"close"))
-    return head(refusal.status, headers) + refusal.body
+    body = b"" if record.method == "HEAD" else refusal.body
+    return head(refusal.status, headers) + body

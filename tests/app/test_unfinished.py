@@ -41,6 +41,9 @@ REFUSED = {
 }
 
 
+DATE = (b"date", b"Wed, 25 Nov 2026 03:34:46 GMT")
+
+
 class Answer:
     """A refusal as it was written, once the server has hung up."""
 
@@ -69,6 +72,7 @@ def refused(*data: bytes) -> Answer:
     async def scenario() -> Answer:
         settings = {"cors_origins": (ORIGIN.decode(),), "max_header_bytes": 1024}
         connection, transport = connected(serving, **settings)
+        connection.server_state.default_headers = [DATE]
         for each in data:
             for start in range(0, len(each), PIECE):
                 connection.data_received(each[start : start + PIECE])
@@ -91,6 +95,7 @@ def test_a_refusal_has_the_requests_id_and_can_be_read_by_its_page(
     assert answer.headers["access-control-allow-origin"] == ORIGIN.decode()
     assert answer.headers["vary"] == "origin"
     assert answer.headers["connection"] == "close"
+    assert answer.headers["date"] == DATE[1].decode().lower()
 
 
 @pytest.mark.parametrize(
@@ -129,3 +134,26 @@ def test_a_request_that_the_application_has_keeps_the_id_that_it_was_given_there
     answer = asyncio.run(scenario())
     assert answer.headers["x-request-id"] == given[0].request_id
     assert not given[0].status, "what becomes of it, the application finds out itself"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b" /livez HTTP/1.1\r\nX-Request-Id: q2\r\n\r\n",
+        b" /livez HTTP/1.1\r\nX-Request-Id: q2\r\nHost: x\r\nHost: y\r\n\r\n",
+        b" /livez HTTP/1.1\r\nX-Request-Id: q2\r\nX-Long: " + b"a" * 2048 + b"\r\n\r\n",
+        b" /livez HTTP/1.1\r\nX-Request-Id: q2\r\nHost: x\r\n",
+        b" / HTTP/1.1\r\nHost: x\r\nX-Request-Id: q2\r\nContent-Length: 2\r\n\r\n{",
+    ],
+    ids=["no host", "two hosts", "long headers", "half a head", "half a body"],
+)
+def test_an_answer_to_head_is_one_to_get_without_its_body(data: bytes) -> None:
+    whole, bare = refused(b"GET" + data), refused(b"HEAD" + data)
+    assert bare.body == b""
+    assert bare.status == whole.status
+    assert int(bare.headers["content-length"]) == len(whole.body)
+
+
+def test_what_follows_head_is_not_taken_for_another() -> None:
+    """The parser keeps the method until it has read the next one."""
+    assert refused(GOOD.replace(b"GET", b"HEAD"), b"\x16\x03\x01").body
