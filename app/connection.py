@@ -99,7 +99,8 @@ class Connection(Counted):
             return
         head = NO_HEAD
         # Whether the first byte is a request's first, and its answer could be sent at once.
-        if not self.begun and not self.flow.write_paused and not self.answering():
+        first = not self.begun and not self.flow.write_paused and not self.answering()
+        if first:
             head = parted(data)
             refusal = self.gate.refusal(data, head, self.number, self._address)
             if refusal is not None:
@@ -108,7 +109,7 @@ class Connection(Counted):
             self._first = head
         self._silent += len(data)
         try:
-            if rest := feed(self, told(self, data, head)):
+            if rest := feed(self, told(self, data, head), first):
                 self._held.append(bytes(rest))
         except (HttpParserError, MemoryError) as error:
             self._refuse(cause_of(error))

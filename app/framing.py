@@ -10,7 +10,12 @@ from __future__ import annotations
 import re
 from typing import Any, Protocol
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from httptools import (
+    HttpParserError,
+    HttpParserInvalidMethodError,
+    HttpParserUpgrade,
+    HttpRequestParser,
+)
 
 from app.errors import MalformedRequest, ServiceError
 from app.heads import Headers
@@ -25,6 +30,9 @@ _HOST = re.compile(
 
 _WITHOUT_PATH = re.compile(rb"([a-z][a-z0-9+.-]*://[^/?#]+)([?#].*)?", re.IGNORECASE)
 """An address in absolute form that says nothing of a path."""
+
+_METHOD = re.compile(rb"(?:\r\n)*([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}) ")
+"""How a request begins, of whatever method (RFC 9112, section 3); the longest that is registered has 17."""
 
 PIECE_BYTES = 2 << 10
 """So much is parsed at most before it is seen whether a request waits for the one before it. A request
@@ -51,9 +59,37 @@ class Owner(Protocol):
     cycle: Any
     pipeline: Any
 
+    def answering(self) -> bool: ...
 
-def feed(owner: Owner, data: bytes) -> memoryview:
+
+class Stranger(HttpRequestParser):
+    """Reads a request of a method that the parser does not know, which is told that it is another.
+
+    It is the last of its connection: those after it would get its method.
+    """
+
+    TOLD = b"PUT"
+
+    def __init__(self, owner: Owner, method: bytes) -> None:
+        super().__init__(owner)
+        self._method = method
+
+    def get_method(self) -> bytes:
+        """The client's."""
+        return self._method
+
+    def should_keep_alive(self) -> bool:
+        """Not at all."""
+        return False
+
+
+def feed(owner: Owner, data: bytes, first: bool = False) -> memoryview:
     """Feed the parser, and where it stops for another protocol, a new one, which is told of none.
+
+    A method that it does not know is as good as others that nothing here takes.
+
+    Args:
+        first: a request begins with the data, and nothing before it is to be answered.
 
     Returns:
         What was not parsed, since a request waits for the one before it.
@@ -77,6 +113,13 @@ def feed(owner: Owner, data: bytes) -> memoryview:
                 without_upgrade(method, owner.url, version, owner.headers),
             )
             owner.parser = HttpRequestParser(owner)
+        except HttpParserInvalidMethodError:
+            # Where it was none of the first request, that has the application by now.
+            found = first and not owner.answering() and _METHOD.match(data)
+            if not found:
+                raise
+            first, owner.parser = False, Stranger(owner, found[1])
+            rest, taken = memoryview(Stranger.TOLD + data[found.end(1) :]), 0
         if head:
             owner.parser.feed_data(head)
         rest = rest[taken:]

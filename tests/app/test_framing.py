@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from app.errors import MalformedRequest
 from app.framing import check_framing, check_host, mend, without_upgrade
+from tests.app.connecting import connected
 
 CODINGS = [
     ((), True),
@@ -116,3 +119,79 @@ def test_a_head_without_its_wish_is_otherwise_as_it_was() -> None:
         b"POST /v1?a=b HTTP/1.0\r\nhost: x\r\nconnection: close\r\n"
         b"x-upgrade: upgrade\r\ncontent-length: 3\r\n\r\n"
     )
+
+
+def heard(*pieces: bytes) -> tuple[list[tuple[str, str, bytes]], bytes]:
+    """What the application is asked: method, path and body of each; and what the client reads."""
+    asked: list[tuple[str, str, bytes]] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message["body"], message["more_body"]
+        asked.append((scope["method"], scope["path"], body))
+        await send({"type": "http.response.start", "status": 405, "headers": []})
+        await send({"type": "http.response.body"})
+
+    async def scenario() -> bytes:
+        connection, transport = connected(app)
+        for piece in pieces:
+            connection.data_received(piece)
+            await asyncio.sleep(0.01)
+        return b"".join(transport.written)
+
+    read = asyncio.run(scenario())
+    return asked, read
+
+
+GET = b"GET /good HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize("method", [b"FOO", b"get", b"GETS", b"M-", b"!#$%&'*+-.^_`|~0"])
+@pytest.mark.parametrize("before", [b"", b"\r\n"])
+def test_a_method_that_the_parser_does_not_know_is_the_applications_business(
+    method: bytes, before: bytes
+) -> None:
+    asked, read = heard(
+        before + method + b" /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{", b"}" + GET
+    )
+    assert asked == [(method.decode(), "/a", b"{}")]
+    assert read.count(b"HTTP/1.1 405") == 1
+    assert b"connection: close" in read, "the parser would take the next one's method for this"
+
+
+def test_it_may_come_after_another() -> None:
+    asked, _ = heard(GET, b"FOO /a HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert asked == [("GET", "/good", b""), ("FOO", "/a", b"")]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"FOO /a HTTP/1.1\r\n\r\n",
+        b"FOO a b c\r\n\r\n",
+        b"FOO\r\n\r\n",
+        b"FO@ /a HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"F" * 65 + b" /a HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x16\x03\x01",
+    ],
+)
+def test_what_is_no_request_is_refused_whatever_its_method(data: bytes) -> None:
+    asked, read = heard(data)
+    assert not asked
+    assert read.startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("data", [[b"PO", b"XX /a HTTP/1.1\r\nHost: x\r\n\r\n"], [b"GE", b"S /"]])
+def test_the_rest_of_a_method_is_none(data: list[bytes]) -> None:
+    asked, read = heard(*data)
+    assert not asked
+    assert read.startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_method_is_not_taken_from_a_request_before_it() -> None:
+    """Sent ahead, what comes second cannot be found in the bytes again, and is no request."""
+    asked, read = heard(GET + b"FOO /a HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert asked == [("GET", "/good", b"")]
+    assert read.count(b"HTTP/1.1 ") == 1
