@@ -16,6 +16,9 @@ from engine.errors import InvalidValue, Loc, fail
 
 Array = NDArray[Any]
 
+TENSORS: Final[tuple[str, ...]] = ("x", "weight", "bias", "indices", "dy")
+"""Every tensor that a request can bring, over all operations."""
+
 NAMES: Final = ("float16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64")
 """The element types that are read, by their full names."""
 

@@ -15,10 +15,10 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from app.errors import LimitExceeded, MalformedBody
-from app.wire.elements import Array, from_bytes, read_dtype, read_fields, read_shape
+from app.wire.elements import TENSORS, Array, from_bytes, read_dtype, read_fields, read_shape
 from app.wire.lift import Body
 from app.wire.limits import DecodeLimits
-from app.wire.nested import to_array
+from app.wire.nested import numbers_in, to_array
 from app.wire.plain import kind, too_deep, too_many_values
 from engine.errors import InvalidValue, Loc
 
@@ -27,6 +27,11 @@ FIELDS: Final = ("dtype", "shape", "data")
 MOST_LEVELS: Final = 500
 """Of maps and lists within each other, tensor data included. The parser takes nearly 1000, and fewer the
 deeper in a program it is called, so that the answer would depend on who reads the body."""
+
+COMMAS_BESIDE: Final = 4
+"""So many times the values that a body may have outside tensor data are taken for commas there: those of
+maps, of lists in `config` and `wants`, and of shapes. With more commas, a body is refused before it is
+parsed; with fewer, and near the limit, its numbers are counted."""
 
 
 def load(body: Body, limits: DecodeLimits) -> object:
@@ -43,9 +48,9 @@ def load(body: Body, limits: DecodeLimits) -> object:
     if text.startswith("\ufeff"):
         msg = "a byte order mark stands before the JSON"
         raise MalformedBody.at((), msg, "UTF-8 without it", "U+FEFF")
-    _check_counts(text, limits)
+    commas = _check_counts(text, limits)
     try:
-        return _DECODER.decode(text)
+        value = _DECODER.decode(text)
     except RecursionError:
         raise too_deep(limits) from None
     except json.JSONDecodeError as error:
@@ -54,6 +59,12 @@ def load(body: Body, limits: DecodeLimits) -> object:
     except ValueError:
         msg = "an integer in the body has too many digits"
         raise MalformedBody.at((), msg) from None
+    # Within a tensor there is one number more than there are commas.
+    if commas + len(TENSORS) > limits.max_elements and isinstance(value, dict):
+        numbers = sum(numbers_in(value[name]) for name in TENSORS if name in value)
+        if numbers > limits.max_elements:
+            raise _too_many("numbers", limits.max_elements, numbers)
+    return value
 
 
 def _no_text(body: Body, start: int) -> MalformedBody:
@@ -89,22 +100,29 @@ def tensor(value: object, name: str, limits: DecodeLimits) -> Array:
     raise MalformedBody.at((*loc, "data"), "this is no data of a tensor", expected, kind(data))
 
 
-def _check_counts(text: str, limits: DecodeLimits) -> None:
-    """Bound what parsing will build by counting the signs that each part must have."""
-    maps, lists = text.count("{"), text.count("[")
+def _check_counts(text: str, limits: DecodeLimits) -> int:
+    """Bound what parsing will build by counting the signs that each part must have.
+
+    Returns:
+        The commas; only few of a body that can be right are not between numbers.
+    """
+    maps, lists, commas = text.count("{"), text.count("["), text.count(",")
     if maps + text.count(":") > limits.max_values:
         raise too_many_values(limits)
-    for count, most, what in (
-        (lists, limits.max_lists, "lists"),
-        (text.count(","), limits.max_elements, "numbers"),
-    ):
-        if count > most:
-            msg, expected = f"the body has too many {what}", f"at most {most}"
-            raise LimitExceeded.at(
-                ("cost", f"json_{what}"), msg, f"{expected}, or tensors in base64 or msgpack"
-            )
+    if lists > limits.max_lists:
+        raise _too_many("lists", limits.max_lists, lists)
+    if commas > limits.max_elements + COMMAS_BESIDE * limits.max_values:
+        raise _too_many("numbers", limits.max_elements, commas + 1)
     if maps + lists > MOST_LEVELS and _levels(text) > MOST_LEVELS:
         raise too_deep(limits)
+    return commas
+
+
+def _too_many(what: str, most: int, found: int) -> LimitExceeded:
+    """The error of a body that has more numbers or lists than one may."""
+    expected = f"at most {most}, or tensors in base64 or msgpack"
+    msg = f"the body has too many {what}"
+    return LimitExceeded.at(("cost", f"json_{what}"), msg, expected, found)
 
 
 def _levels(text: str) -> int:

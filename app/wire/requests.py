@@ -13,15 +13,12 @@ from typing import Final
 
 from app.errors import MalformedBody
 from app.wire import read_json, read_msgpack
-from app.wire.elements import Array, read_dtype, read_shape
+from app.wire.elements import TENSORS, Array, read_dtype, read_shape
 from app.wire.lift import Body
 from app.wire.limits import DecodeLimits
 from app.wire.negotiation import Codec, Exchange
 from app.wire.plain import check_plain, check_text, kind
 from engine.errors import InvalidValue, MissingField, fail
-
-TENSORS: Final[tuple[str, ...]] = ("x", "weight", "bias", "indices", "dy")
-"""Every tensor that a request can bring, over all operations."""
 
 
 @dataclass(frozen=True)

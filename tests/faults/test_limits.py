@@ -102,7 +102,7 @@ EDGES = [
     ),
     Edge("max_flops", "2000", padded(1000), padded(1001), 422, "limit-exceeded", CONV),
     Edge(
-        "max_json_numbers", "1000", numbers(1000), numbers(1002), 422, "limit-exceeded",
+        "max_json_numbers", "1000", numbers(1000), numbers(1001), 422, "limit-exceeded",
         media=AS_JSON,
     ),
     Edge(

@@ -101,9 +101,9 @@ def test_every_body_is_read_as_it_is_here(arena: Arena) -> None:
 
 def test_the_limits_are_those_that_were_sent(arena: Arena) -> None:
     body = b'{"x": [[1, 2, 3]]}'
-    by_letter(Reading(body, False, DecodeLimits(max_elements=2)), arena)
+    by_letter(Reading(body, False, DecodeLimits(max_elements=3)), arena)
     with pytest.raises(LimitExceeded, match="too many numbers"):
-        by_letter(Reading(body, False, DecodeLimits(max_elements=1)), arena)
+        by_letter(Reading(body, False, DecodeLimits(max_elements=2)), arena)
 
 
 GREEDY = [

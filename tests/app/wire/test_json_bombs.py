@@ -111,13 +111,49 @@ def test_the_rank_is_a_limit() -> None:
     assert refusal(parse, x(data=[[[[1]]]]), limits).loc == ("x", "data")
 
 
-def test_the_limit_on_numbers_says_what_helps() -> None:
-    limits = DecodeLimits(max_elements=10)
-    assert parse({"x": [1] * 11}, limits).tensors["x"].shape == (11,)
-    issue = refusal(parse, {"x": [1] * 12}, limits, LimitExceeded)
+def _body(count: int, form: str) -> Any:
+    """A body with so many numbers in its lists, of which some stand in each tensor."""
+    more = {"weight": [[1, 1], ["NaN", -1.5]], "bias": [0]}
+    return {
+        "bare": {"x": [1] * count},
+        "nested": {"x": [[[1]] * count]},
+        "two": {"x": [1] * (count - 5), **more},
+        "maps": {
+            "x": {"dtype": "float32", "shape": [1, 1, count - 5], "data": [1] * (count - 5)},
+            "weight": {"dtype": "float32", "shape": [2, 2], "data": more["weight"]},
+            "bias": {"dtype": "float32", "shape": [1], "data": [0]},
+        },
+        "config": {
+            "config": {"kernel": [2, 3], "padding": [[1, 2], [3, 4]], "a": 1, "b": "1,2,3,4"},
+            "wants": ["dx", "y"],
+            "x": [1] * count,
+        },
+        "base64": {
+            "x": [1] * count,
+            "weight": {"dtype": "uint8", "shape": [300], "data": "A" * 400},
+        },
+    }[form]
+
+
+@pytest.mark.parametrize("form", ["bare", "nested", "two", "maps", "config", "base64"])
+@pytest.mark.parametrize("limit", [20, 200, 10_000])
+def test_the_limit_on_numbers_is_exact(form: str, limit: int) -> None:
+    limits = DecodeLimits(max_elements=limit)
+    parse(_body(limit, form), limits)
+    issue = refusal(parse, _body(limit + 1, form), limits, LimitExceeded)
     assert issue.loc == ("cost", "json_numbers")
-    assert "base64" in issue.expected
-    assert "msgpack" in issue.expected
+    assert issue.got == limit + 1
+
+
+def test_the_limits_on_numbers_and_lists_say_what_helps() -> None:
+    limits = DecodeLimits(max_elements=10)
+    for count in (11, 100_000):
+        issue = refusal(parse, {"x": [1] * count}, limits, LimitExceeded)
+        assert issue.loc == ("cost", "json_numbers")
+        assert "base64" in issue.expected
+        assert "msgpack" in issue.expected
+        assert issue.got == count
     issue = refusal(parse, {"x": [[1]] * 9}, DecodeLimits(max_lists=9), LimitExceeded)
     assert issue.loc == ("cost", "json_lists")
     assert "lists" in issue.msg
+    assert issue.got == 10
