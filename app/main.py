@@ -22,6 +22,7 @@ from app.edge import Edge
 from app.errors import MethodNotAllowed, NotFound
 from app.gate import Gate
 from app.lifecycle import Lifecycle
+from app.limits import limits
 from app.routes import catalogue, health, problems, site
 from app.routes.body import Intake
 from app.routes.compute import Compute
@@ -29,7 +30,7 @@ from app.routes.openapi import describe
 from app.routes.reading import decode_limits
 from app.scribe.desk import DeskLimits
 from app.scribe.desks import Desks
-from app.settings import Settings, limits
+from app.settings import Settings
 from app.telemetry import Telemetry
 from app.workers.cpus import available_cpus
 from engine.wakefulness import Wakefulness, worth_it

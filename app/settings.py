@@ -8,7 +8,6 @@ its option (``--max-body-bytes``). The documentation, ``convoke settings``, the 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
 
 from app.setting import GiB, KiB, MiB, Row, as_row, row
 from app.workers.cpus import available_cpus
@@ -177,20 +176,6 @@ class Settings:
 
 ROWS: tuple[Row, ...] = tuple(map(as_row, fields(Settings)))
 """The table."""
-
-
-def limits(settings: Settings) -> dict[str, dict[str, Any]]:
-    """What `GET /v1/limits` answers: every limit by name, with its value, unit and meaning."""
-    return {
-        each.name: {
-            "value": getattr(settings, each.name),
-            "unit": each.unit,
-            "help": each.help,
-            "setting": each.variable,
-        }
-        for each in ROWS
-        if each.limit
-    }
 
 
 def table() -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import engine
+from app.limits import table as limits_table
 from app.problems import KINDS
 from app.settings import table as settings_table
 from docs import measured
@@ -32,6 +33,7 @@ def parts() -> dict[str, str]:
         "fields": "\n".join(_operation(name, entry) for name, entry in catalogue.items()),
         "activations": _activations(catalogue["activation"]["config"]),
         "problems": _problems(),
+        "fixed": limits_table(),
         "kernels": measured.kernels(),
         "limits": measured.limits(),
         "service": measured.service(),

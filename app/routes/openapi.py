@@ -184,6 +184,8 @@ def _documents(settings: Settings) -> Schema:
         paths[path]["get"]["responses"] |= {
             status: ref("responses", status) for status in ("401", "403")
         }
+    limits = paths["/v1/limits"]["get"]["responses"]["200"]["content"][_JSON]
+    limits["schema"] = ref("schemas", "Limits")
     paths["/readyz"]["get"]["responses"]["503"] = ref("responses", "503")
     paths["/metrics"] = {"get": _document("/metrics", "Metrics in Prometheus' text format.")}
     paths["/metrics"]["get"]["responses"]["200"]["content"] = {

@@ -103,7 +103,13 @@ def results() -> Schema:
     issue |= {"expected": text, "got": {"description": "What was found, in short."}}
     problem = {"type": text, "title": text, "status": count, "detail": text, "request_id": text}
     problem["errors"] = {"type": "array", "items": object_of(issue, ["loc", "msg"])}
+    setting = {
+        "type": ["string", "null"],
+        "description": "The variable that moves it, if one does.",
+    }
+    limit = {"value": {"type": "number"}, "unit": text, "help": text, "setting": setting}
     return {
+        "Limits": {"type": "object", "additionalProperties": open_object(limit)},
         "Info": open_object(info),
         "Plan": open_object(plan),
         "Problem": open_object(problem),

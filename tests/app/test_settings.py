@@ -16,7 +16,7 @@ from app.main import create_app
 from app.options import SettingsError, load, unknown
 from app.promises import NOBODY
 from app.setting import MOST, Row
-from app.settings import ROWS, Settings, limits, table
+from app.settings import ROWS, Settings, table
 from app.workers.cpus import available_cpus
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -138,20 +138,6 @@ def test_keys_are_shown_nowhere() -> None:
 def test_misspelt_variables_are_found() -> None:
     environ = {"CONVOKE_PORT": "1", "CONVOKE_PROT": "1", "PATH": "/bin"}
     assert unknown(environ) == ["CONVOKE_PROT"]
-
-
-def test_limits_say_what_they_are() -> None:
-    found = limits(load({"CONVOKE_MAX_BODY_BYTES": "5"}))
-    assert found["max_body_bytes"] == {
-        "value": 5,
-        "unit": "bytes",
-        "help": "Largest request body.",
-        "setting": "CONVOKE_MAX_BODY_BYTES",
-    }
-    needed = {"body", "json", "output", "workspace", "queue", "held"}
-    assert {f"max_{name}_bytes" for name in needed} <= found.keys()
-    assert {"max_flops", "max_tensor_rank", "max_queue_requests"} <= found.keys()
-    assert not {"api_keys", "host", "port"} & found.keys()
 
 
 def test_the_command_lists_the_table() -> None:

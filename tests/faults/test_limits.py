@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from starlette.types import Message
 
-from app.settings import Settings, limits
+from app.limits import limits
+from app.settings import Settings
 from benchmarks.stress.client import Hung, Reply, Wire, ask, request, wire
 from benchmarks.stress.service import Service, running, until
 from benchmarks.stress.traffic import packed
@@ -321,6 +322,13 @@ ELSEWHERE = {
     "header_timeout_s": "tests/faults/test_clients.py",
     "body_timeout_s": "tests/faults/test_clients.py",
     "answer_timeout_s": "tests/faults/test_clients.py",
+    "max_body_values": "tests/app/wire/test_json_bombs.py",
+    "max_body_levels": "tests/app/wire/test_json_bombs.py",
+    "max_text_length": "tests/app/wire/test_json_bombs.py",
+    "max_json_lists": "tests/app/wire/test_json_bombs.py",
+    "max_json_levels": "tests/app/wire/test_json_bombs.py",
+    "max_axis_length": "tests/app/wire/test_read_msgpack.py",
+    "max_shape_bytes": "tests/app/wire/test_read_msgpack.py",
 }
 """Limits whose edges are tested in other files."""
 
