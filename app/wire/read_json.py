@@ -10,12 +10,13 @@ import binascii
 import json
 import re
 from math import prod
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 
 from app.errors import LimitExceeded, MalformedBody
 from app.wire.elements import TENSORS, Array, from_bytes, read_dtype, read_fields, read_shape
+from app.wire.faults import located, refuse_constant, unique
 from app.wire.lift import Body
 from app.wire.limits import DecodeLimits
 from app.wire.nested import numbers_in, to_array
@@ -56,9 +57,10 @@ def load(body: Body, limits: DecodeLimits) -> object:
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise MalformedBody.at((), f"this is not JSON: {error.msg} ({where})") from None
+    except MalformedBody as error:
+        raise located(text, error) from None
     except ValueError:
-        msg = "an integer in the body has too many digits"
-        raise MalformedBody.at((), msg) from None
+        raise located(text, None) from None
     # Within a tensor there is one number more than there are commas.
     if commas + len(TENSORS) > limits.max_elements and isinstance(value, dict):
         numbers = sum(numbers_in(value[name]) for name in TENSORS if name in value)
@@ -175,20 +177,6 @@ def _fitted(array: Array, shape: tuple[int, ...], loc: Loc) -> Array:
     return array.reshape(shape)
 
 
-def _map(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise MalformedBody.at((), f"the key {twice[:64]!a} appears twice in one map")
-    return result
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    expected = 'the texts "NaN", "Infinity" and "-Infinity"'
-    raise MalformedBody.at((), "JSON has no such number", expected, constant)
-
-
 _OPENS_MSGPACK: Final = frozenset((*range(0x80, 0x90), 0xDE, 0xDF))
 """How a map begins in msgpack; no text in UTF-8 begins so."""
 
@@ -202,4 +190,4 @@ followed by a search from the next one, and the time would grow with the square 
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS: Final = np.zeros(256, np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_map, parse_constant=_refuse_constant)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=unique, parse_constant=refuse_constant)

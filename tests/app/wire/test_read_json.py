@@ -216,11 +216,6 @@ def test_no_other_body(case: Refused) -> None:
         b'{"x": "\0"}',
         b'{"x": "\\x41"}',
         b'{"x": "\\u12"}',
-        # The literals that JSON does not have.
-        b'{"x": NaN}',
-        b'{"x": [1, Infinity]}',
-        b'{"x": [1, -Infinity]}',
-        b'{"config": {"p": Infinity}}',
         # Not UTF-8, or marked as something else.
         b'\xef\xbb\xbf{"x": [1]}',
         '{"x": [1]}'.encode("utf-16"),
@@ -229,14 +224,6 @@ def test_no_other_body(case: Refused) -> None:
         b'{"x\xff": 1}',
         b'{"\xed\xa0\x80": 1}',
         b'{"\xc0\xaf": 1}',
-        # More digits than an integer may have.
-        b'{"x": [' + b"1" * 5000 + b"]}",
-        b'{"config": {"groups": -' + b"9" * 10**6 + b"}}",
-        # The same key twice.
-        b'{"x": [1], "x": [1]}',
-        b'{"config": {"a": 1, "b": 2, "a": 1}}',
-        b'{"other": {"a": 1, "\\u0061": 1}}',
-        b'{"x": {"dtype": "f4", "shape": [1], "data": [1], "data": [2]}}',
     ],
     ids=lambda body: ascii(body[:30]),
 )

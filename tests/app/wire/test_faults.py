@@ -1,0 +1,69 @@
+"""What parses as JSON and is refused all the same, and where it is."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from app.wire.faults import MOST_STEPS
+from tests.app.wire.bodies import parse, refusal
+
+TEXTS = 'the texts "NaN", "Infinity" and "-Infinity"'
+DIGITS = "at most 4300 digits"
+
+
+@pytest.mark.parametrize(
+    ("body", "loc", "expected", "got"),
+    [
+        # The literals that JSON does not have.
+        ("NaN", (), TEXTS, "NaN"),
+        ('{"x": NaN}', ("x",), TEXTS, "NaN"),
+        ('{"x": [1, Infinity]}', ("x", 1), TEXTS, "Infinity"),
+        ('{"x": [[1, 2], [3, -Infinity], [NaN]]}', ("x", 1, 1), TEXTS, "-Infinity"),
+        ('{"config": {"stride": 1, "p": NaN}, "x": [1]}', ("config", "p"), TEXTS, "NaN"),
+        ('{"x": {"shape": [[], {}, {"a": [NaN]}]}}', ("x", "shape", 2, "a", 0), TEXTS, "NaN"),
+        ('{"a": [[1], [[]], [{}]], "b": NaN}', ("b",), TEXTS, "NaN"),
+        # More digits than an integer may have.
+        ('{"x": [%s]}' % ("1" * 5000), ("x", 0), DIGITS, "5000 digits"),
+        ('{"config": {"groups": -%s}}' % ("9" * 4301), ("config", "groups"), DIGITS, "4301 digits"),
+        # The same key twice.
+        ('{"x": [1], "x": [1]}', ("x",), None, None),
+        ('{"config": {"stride": 1, "stride": 2}, "x": [1]}', ("config", "stride"), None, None),
+        ('{"other": {"a": 1, "\\u0061": 1}}', ("other", "a"), None, None),
+        ('{"x": {"data": [1], "data": [2]}}', ("x", "data"), None, None),
+        ('{"wants": [1, {"a": 1, "a": 2}]}', ("wants", 1, "a"), None, None),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else None,
+)
+def test_what_is_refused_has_its_place(
+    body: str, loc: tuple[Any, ...], expected: str | None, got: str | None
+) -> None:
+    issue = refusal(parse, body)
+    assert (issue.loc, issue.expected, issue.got) == (loc, expected, got)
+
+
+@pytest.mark.parametrize("fault", ["NaN", '{"a": 1, "a": 2}', "1" * 5000])
+def test_before_what_is_no_json_a_fault_is_told_without_its_place(fault: str) -> None:
+    issue = refusal(parse, f'{{"x": [1, {fault}], ')
+    assert issue.loc == ()
+    assert "this is not JSON" not in issue.msg
+
+
+def test_a_long_path_is_cut() -> None:
+    deep = '{"%s": ' % ("k" * 500)
+    issue = refusal(parse, deep * 400 + "NaN" + "}" * 400)
+    assert issue.loc == ("k" * 64,) * MOST_STEPS
+
+
+def test_it_is_found_among_many_without_a_place_for_each() -> None:
+    body = '{"x": [' + "[[1]]," * 200_000 + "[[NaN]]]}"
+    assert refusal(parse, body).loc == ("x", 200_000, 0, 0)
+    tracemalloc.start()
+    try:
+        refusal(parse, body)
+        parsed = 200_000 * 2 * 100
+        assert tracemalloc.get_traced_memory()[1] < parsed + len(body) + (2 << 20)
+    finally:
+        tracemalloc.stop()
