@@ -109,9 +109,12 @@ def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[slice]) 
         return [(0, 0)] * len(spans)
     both = x, dy
     found: list[dict[int, tuple[Means, Means]]] = [{}, {}]
+    alternating: set[int] = set()
 
     def look(number: int, n: int) -> None:
         found[number][n] = sizes(both[number][n, 0])
+        if alternates(both[number][n, 0]):
+            alternating.add(n)
 
     samples = [n for span in spans for n in range(span.start, span.stop)]
     for_each(look, product((0, 1), samples), LOOKING * (x.size + dy.size))
@@ -125,7 +128,7 @@ def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[slice]) 
         spread = left.spread * right.spread
         if not spread < MOST_JOINT_SPREAD or _few_digits(x[span], dy[span]):
             return 0, 0
-        if _tiny(left.mean, right.mean) or any(alternates(a[n, 0]) for a in both for n in numbers):
+        if _tiny(left.mean, right.mean) or not alternating.isdisjoint(numbers):
             return 0, 0
         more, count = (MOST_JOINT_SPREAD / spread) ** 0.5, len(numbers) * c.places
         return left.largest(left.spread * more, count), right.largest(right.spread * more, count)

@@ -142,6 +142,5 @@ def test_numbers_that_alternate() -> None:
     assert alternates(1e30 * signs * np.ones_like(a))
     assert alternates(1e-40 * signs * np.ones_like(a))
     assert not alternates(signs + a / 2)
-    a[0, 0, 0, 0] = np.nan
-    assert not alternates(a)
     assert not alternates(np.zeros_like(a))
+    assert not alternates(a[..., :1])
