@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,18 @@ from numpy.typing import NDArray
 from engine.geometry import Tile
 from engine.kernels.nan import settle
 from engine.kernels.plane_sums import mirrored, spread, tile_sum
-from engine.kernels.pooling import Planes, blocks, for_each_block, for_each_plane, slices
+from engine.kernels.pooling import (
+    BLOCK,
+    Planes,
+    blocks,
+    for_each_block,
+    for_each_plane,
+    slices,
+)
 from engine.kernels.windows import whole
 from engine.layouts import channels_first
 from engine.pool import Geometry
+from engine.threads import check_stop
 
 Array = NDArray[Any]
 Divisor = Callable[[Tile], Array]
@@ -27,16 +37,17 @@ def average(geometry: Geometry, divisor: Divisor, x: Array, y: Array) -> None:
     x, y = (channels_first(a, geometry.channels_last) for a in (x, y))
 
     cut, blocked = blocks(pooling, x.shape[0], x.itemsize)
-    tiles = [(tile, divisor(tile).astype(y.dtype)) for tile in cut]
+    divisors = _divisors(divisor, cut, y.dtype)
 
-    def block(planes: Planes, part: tuple[Tile, Array]) -> None:
-        tile, count = part
+    def block(tile: Tile, planes: Planes) -> None:
+        count = divisors(tile)
         sums = tile_sum(pooling, x[planes], tile)
         target = y[(*planes, *slices(tile))]
         np.divide(sums, count, out=target)
         settle(target)
 
-    for_each_block(pooling, x.shape[0], product(blocked, tiles), block)
+    # Tile by tile: few of a large plane's divisors are kept.
+    for_each_block(pooling, x.shape[0], product(cut, blocked), block)
 
 
 def average_backward(geometry: Geometry, divisor: Divisor, dy: Array, dx: Array) -> None:
@@ -58,16 +69,40 @@ def average_backward(geometry: Geometry, divisor: Divisor, dy: Array, dx: Array)
 
             for_each_block(pooling, dx.shape[0], blocked, summed)
             return
-    tiles = [(tile, divisor(tile).astype(dx.dtype)) for tile in pooling.tiles()]
-    copied = all(map(whole, pooling.axes))
+    apart = all(map(whole, pooling.axes))
+    tiles = list(pooling.tiles(copied=not apart))
+    divisors = _divisors(divisor, tiles, dx.dtype)
 
     def planes(n: slice, c: slice) -> None:
-        for tile, count in tiles:
-            g = dy[(n, c, *slices(tile))] / count
-            if copied:
+        for tile in tiles:
+            check_stop()
+            g = dy[(n, c, *slices(tile))] / divisors(tile)
+            if apart:
                 settle(g)
             spread(pooling, g, tile, dx[n, c])
-        if not copied:
+        if not apart:
             settle(dx[n, c])
 
-    for_each_plane(pooling, dx.shape[0], planes)
+    for_each_plane(pooling, dx.shape[0], planes, copied=not apart)
+
+
+def members(counts: Iterable[Array]) -> Array:
+    """The members of each window of a tile, from those along each axis: broadcast to (*T).
+
+    Along an axis of equal counts there is one.
+    """
+    total = np.ones((), np.int64)
+    for count in counts:
+        total = total[..., None] * (count[:1] if (count == count[0]).all() else count)
+    return total
+
+
+def _divisors(divisor: Divisor, tiles: Sequence[Tile], dtype: np.dtype[Any]) -> Divisor:
+    """Divisors as numbers of a dtype, those of as many tiles kept as have a block of them at most."""
+    largest = max(prod(hi - lo for lo, hi in tile) for tile in tiles)
+
+    @lru_cache(maxsize=max(1, BLOCK // largest))
+    def made(tile: Tile) -> Array:
+        return divisor(tile).astype(dtype)
+
+    return made

@@ -23,10 +23,9 @@ from engine.kernels.pooling import (
     reduced_along,
     slices,
     stored,
-    taps_between,
     winner_blocks,
 )
-from engine.kernels.windows import window_argmax, window_max
+from engine.kernels.windows import taps_between, window_argmax, window_max
 from engine.kernels.winners import reduced, winners
 from engine.threads import Arena, check_stop
 
@@ -124,13 +123,14 @@ class Router:
         self.apart = p.in_runs is not None
         self._square = _square(p)
         self._squares: dict[Tile, squares.Part] = {}
-        self._parts: dict[Tile, handing.Part] = {}
+        self._parts: dict[tuple[Tile, int], handing.Part] = {}
 
     def blocks(self, samples: int, itemsize: int) -> Blocks:
         """Blocks for `route`."""
         p = self._pooling
         if self._square:
-            return list(p.tiles(RUN_BLOCKS if p.channels_last else 1)), list(p.planes(samples))
+            cut = p.tiles(RUN_BLOCKS if p.channels_last else 1, copied=True)
+            return list(cut), list(p.planes(samples, copied=True))
         return winner_blocks(p, samples, itemsize, handing.room)
 
     def route(self, x: Array, dy: Array, tile: Tile, dx: Array) -> None:
@@ -149,9 +149,10 @@ class Router:
                 self._squares[tile] = squares.part_of(self._square, tile)
             if squares.hand(x, dy, self._squares[tile], dx):
                 return
-        if tile not in self._parts:
-            self._parts[tile] = handing.part_of(p.few, tile, x.shape[-1])
-        handing.hand(x, dy, self._parts[tile], dx)
+        key = tile, x.shape[-1]
+        if key not in self._parts:
+            self._parts[key] = handing.part_of(p.few, *key)
+        handing.hand(x, dy, self._parts[key], dx)
 
 
 def _square(p: Pooling) -> tuple[Axis, ...] | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import ranges
+from engine.geometry import block_tile, ranges, tiles
 from engine.threads import for_each
 
 Array = NDArray[Any]
@@ -34,7 +34,9 @@ def settle_nan(array: Array) -> None:
 def settle(numbers: Array) -> None:
     """`settle_nan` for a block of floats of any strides, which is quickest while it is in the cache."""
     if has_nan(numbers):
-        numbers[np.isnan(numbers)] = np.nan
+        for box in tiles(numbers.shape, block_tile(numbers.shape, BLOCK)):
+            part = numbers[tuple(slice(*span) for span in box)]
+            part[np.isnan(part)] = np.nan
 
 
 def has_nan(numbers: Array) -> bool:

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import Axis, Tile, Windows, block_tile, ranges, tiles
+from engine.geometry import Axis, Tile, Windows, block_tile, even, ranges, tiles
+from engine.kernels import handing
 from engine.kernels.patches import within
-from engine.kernels.windows import (
-    short,
-    whole,
-)
+from engine.kernels.stages import held
+from engine.kernels.windows import short, whole
 from engine.kernels.winners import FEW, room
 from engine.threads import SCRATCH_BYTES, for_each
 
@@ -32,6 +31,10 @@ ROOM = SCRATCH_BYTES * 3 // 4
 
 BLOCK = 1 << 18
 """Inputs that a block reads: in float32 about a core's second-level cache."""
+
+MOST_BLOCKS = 2
+"""Blocks of values that a tile holds at most where borders, or windows that overlap, make it larger than
+planned: finding where maxima stand takes up to 19 bytes for each."""
 
 LEAST_RUN = 16
 """Channels of a position, where they come last, that a call of NumPy passes over well at a time."""
@@ -68,16 +71,13 @@ class Pooling:
     def few(self) -> tuple[Axis, ...] | None:
         """The axes, if they are fixed windows of few enough taps to look at each by itself.
 
-        Not where a window spans, padding included, more than a block and more than all inputs: it may
-        be laid out whole.
+        Not where the scratch has no room for a window of one plane, gaps and padding included: it is
+        laid out whole.
         """
         axes = tuple(axis for axis in self.axes if short(axis))
-        fixed = len(axes) == len(self.axes)
-        inner = self.channels if self.channels_last else 1
-        spanned = prod(axis.extent for axis in axes) * inner
-        laid_out = spanned <= max(BLOCK, prod(self.inputs) * inner)
-        taps = prod(axis.kernel for axis in axes)
-        return axes if fixed and taps <= FEW and laid_out else None
+        if len(axes) < len(self.axes) or prod(axis.kernel for axis in axes) > FEW:
+            return None
+        return axes if handing.room(axes, _one(axes), 1, 8) <= SCRATCH_BYTES else None
 
     @cached_property
     def in_runs(self) -> tuple[Axis, ...] | None:
@@ -128,22 +128,46 @@ class Pooling:
         window = prod(min(axis.extent, axis.size) for axis in self.axes)
         return 48 * max(BLOCK, window)
 
-    def tiles(self, blocks: int = 1) -> Iterator[Tile]:
-        """Tiles of outputs whose windows together hold about BLOCK inputs, or some times as many."""
-        ratio = max(1, -(-self.plane // prod(self.positions)))
-        if self.channels_last:
-            ratio *= self.channels
-        most = max(1, blocks * BLOCK // ratio)
-        return tiles(self.positions, block_tile(self.positions, most))
+    def inner(self, *, copied: bool) -> int:
+        """Channels of a position that are taken together, where they come last; else 1.
 
-    def planes(self, samples: int, blocks: int = 1) -> Iterator[tuple[slice, slice]]:
+        All of them, unless one window of all is more than a tile may hold.
+        """
+        if not self.channels_last:
+            return 1
+        return even(self.channels, MOST_BLOCKS * BLOCK // self._held((1,) * len(self.axes), copied))
+
+    def tiles(self, blocks: int = 1, *, copied: bool = False) -> Iterator[Tile]:
+        """Tiles of outputs whose windows together hold about BLOCK inputs, or some times as many.
+
+        `copied` says that values are held for every input.
+        """
+        inner = self.inner(copied=copied)
+        ratio = max(1, -(-self.plane // prod(self.positions))) * inner
+        most = max(1, blocks * BLOCK // ratio)
+        tile = block_tile(self.positions, most)
+        while most > 1 and self._held(tile, copied) * inner > MOST_BLOCKS * BLOCK:
+            most //= 2
+            tile = block_tile(self.positions, most)
+        return tiles(self.positions, tile)
+
+    def _held(self, tile: tuple[int, ...], copied: bool) -> int:
+        """Values of one channel that are held for so many outputs along each axis."""
+        in_order = self.channels_last and not copied
+        return held(self.axes, tile, copied=copied, in_order=in_order)
+
+    def planes(
+        self, samples: int, blocks: int = 1, *, copied: bool = False
+    ) -> Iterator[tuple[slice, slice]]:
         """Blocks of samples and channels of about BLOCK inputs together, or some times as many.
 
-        Some more if they have one sum each.
+        Some more if they have one sum each, as long as little is held for their inputs.
         """
-        single = all(axis.out == 1 and whole(axis) for axis in self.axes)
-        most = max(1, BLOCK * (8 if single else blocks) // self.plane)
-        parts = 1 if self.channels_last else -(-self.channels // most)
+        if all(axis.out == 1 and whole(axis) for axis in self.axes):
+            blocks = MOST_BLOCKS if copied else 8
+        most = max(1, BLOCK * blocks // self.plane)
+        each = self.inner(copied=copied) if self.channels_last else most
+        parts = -(-self.channels // each)
         alike = max(1, most // self.channels) if parts == 1 else 1
         cuts = product(ranges(samples, alike), ranges(self.channels, -(-self.channels // parts)))
         return ((slice(*n), slice(*c)) for n, c in cuts)
@@ -178,18 +202,27 @@ def winner_blocks(
     """
     axes = p.few
     if axes is None:
-        return list(p.tiles()), list(p.planes(samples))
-    inner = p.channels if p.channels_last else 1
+        return list(p.tiles(copied=True)), list(p.planes(samples, copied=True))
+    window = room(axes, _one(axes), 1, itemsize)
+    inner = even(p.channels, ROOM // window) if p.channels_last else 1
     whole = tuple((0, out) for out in p.positions)
     plane = room(axes, whole, inner, itemsize)
     width = max(1, prod(p.positions) * ROOM // plane)
-    cut = list(tiles(p.positions, block_tile(p.positions, width)))
-    lines = p.channels // inner
-    parts = -(-lines // max(1, min(lines, ROOM // plane)))
-    channels = -(-lines // parts) * inner
-    alike = max(1, ROOM // (plane * lines)) if parts == 1 else 1
-    planes = product(ranges(samples, alike), ranges(p.channels, channels))
+    tile = block_tile(p.positions, width)
+    while width > 1 and room(axes, tuple((0, n) for n in tile), inner, itemsize) > SCRATCH_BYTES:
+        width //= 2
+        tile = block_tile(p.positions, width)
+    cut = list(tiles(p.positions, tile))
+    most = inner if p.channels_last else max(1, ROOM // plane)
+    parts = -(-p.channels // most)
+    alike = max(1, ROOM // (plane * p.channels // inner)) if parts == 1 else 1
+    planes = product(ranges(samples, alike), ranges(p.channels, -(-p.channels // parts)))
     return cut, [(slice(*n), slice(*c)) for n, c in planes]
+
+
+def _one(axes: tuple[Axis, ...]) -> Tile:
+    """The tile of the first output."""
+    return ((0, 1),) * len(axes)
 
 
 def slices(spans: tuple[tuple[int, int], ...]) -> Box:
@@ -197,9 +230,11 @@ def slices(spans: tuple[tuple[int, int], ...]) -> Box:
     return tuple(slice(lo, hi) for lo, hi in spans)
 
 
-def for_each_plane(p: Pooling, samples: int, function: Callable[[slice, slice], None]) -> None:
-    """Call `function(n, c)` for blocks of planes that do not overlap."""
-    for_each_block(p, samples, p.planes(samples), function)
+def for_each_plane(
+    p: Pooling, samples: int, function: Callable[[slice, slice], None], *, copied: bool = False
+) -> None:
+    """Call `function(n, c)` for blocks of planes that do not overlap; see `Pooling.planes`."""
+    for_each_block(p, samples, p.planes(samples, copied=copied), function)
 
 
 def for_each_block(
@@ -256,11 +291,3 @@ def clear(p: Pooling, tile: Tile, dx: Array) -> None:
     start = axis.inputs_of(lo - 1, lo)[1] if lo else 0
     stop = axis.inputs_of(hi - 1, hi)[1] if hi < axis.out else axis.size
     dx[:, :, start:stop] = 0
-
-
-def taps_between(axis: Axis, lo: int, hi: int, first: int, end: int) -> NDArray[np.int64]:
-    """How many taps of each output in [lo, hi) fall on positions [first, end)."""
-    start = np.arange(lo, hi) * axis.stride - axis.low
-    below = np.clip(-(-(first - start) // axis.dilation), 0, axis.kernel)
-    inside_end = np.clip(-(-(end - start) // axis.dilation), 0, axis.kernel)
-    return np.maximum(inside_end - below, 0)

@@ -167,7 +167,7 @@ def _opening(split: Split, shape: tuple[int, ...]) -> tuple[Index, tuple[int, ..
     return (*box, slice(None)), (*sizes, shape[-1]), (*reversed(cut), *kept)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def recipe(axes: tuple[Axis, ...], tile: Tile, inner: int) -> Recipe:
     """The recipe of a tile of arrays whose last axis has `inner` elements."""
     folds = [fold(axis, *span) for axis, span in zip(axes, tile, strict=True)]

@@ -156,6 +156,14 @@ def bounds(windows: Windows, lo: int, hi: int) -> tuple[Array, Array]:
     return o * windows.size // windows.out, -(-(o + 1) * windows.size // windows.out)
 
 
+def taps_between(axis: Axis, lo: int, hi: int, first: int, end: int) -> NDArray[np.int64]:
+    """How many taps of each output in [lo, hi) fall on positions [first, end)."""
+    start = np.arange(lo, hi) * axis.stride - axis.low
+    below = np.clip(-(-(first - start) // axis.dilation), 0, axis.kernel)
+    inside_end = np.clip(-(-(end - start) // axis.dilation), 0, axis.kernel)
+    return np.maximum(inside_end - below, 0)
+
+
 def passes(windows: Windows) -> int:
     """How many passes over its values a reduction takes."""
     return windows.kernel if short(windows) else 1

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from engine.averaging import average, average_backward
+from engine.averaging import average, average_backward, members
 from engine.geometry import Adaptive, Tile
 from engine.kernels.windows import bounds
 from engine.plans import Plan
@@ -58,12 +57,10 @@ class AdaptiveAvgPool(Pool):
 
 
 def divisor(plan: Plan, tile: Tile) -> Array:
-    """Members of each window of a tile, (*T)."""
-    count = np.array(1)
-    for axis, (lo, hi) in zip(plan.geometry.pooling.axes, tile, strict=True):
-        starts, stops = bounds(axis, lo, hi)
-        count = count[..., None] * (stops - starts)
-    return count
+    """Members of each window of a tile, broadcast to (*T)."""
+    axes = zip(plan.geometry.pooling.axes, tile, strict=True)
+    edges = (bounds(axis, lo, hi) for axis, (lo, hi) in axes)
+    return members(stops - starts for starts, stops in edges)
 
 
 OPERATION = AdaptiveAvgPool()

@@ -20,6 +20,7 @@ from engine.layouts import channels_first
 from engine.options import Flag, option
 from engine.plans import Plan
 from engine.pool import AdaptiveConfig, Pool, adaptive_windows
+from engine.threads import check_stop
 
 Array = NDArray[Any]
 
@@ -57,16 +58,18 @@ class AdaptiveMaxPool(Pool):
         pooling, last = plan.geometry.pooling, plan.geometry.channels_last
         x, y = channels_first(given["x"], last), channels_first(out["y"], last)
         indices = channels_first(out["indices"], last) if "indices" in out else None
+        tiles = list(pooling.tiles(copied=indices is not None))
 
         def planes(n: slice, c: slice) -> None:
-            for tile in pooling.tiles():
+            for tile in tiles:
+                check_stop()
                 place = (n, c, *slices(tile))
                 if indices is None:
                     tile_max(pooling, x[n, c], tile, y[place])
                 else:
                     y[place], indices[place] = tile_argmax(pooling, x[n, c], tile)
 
-        for_each_plane(pooling, x.shape[0], planes)
+        for_each_plane(pooling, x.shape[0], planes, copied=indices is not None)
 
     def backward(
         self,
@@ -81,14 +84,16 @@ class AdaptiveMaxPool(Pool):
             return
         pooling, last = plan.geometry.pooling, plan.geometry.channels_last
         x, dy, dx = (channels_first(a, last) for a in (given["x"], given["dy"], out["dx"]))
+        tiles = list(pooling.tiles(copied=True))
 
         def planes(n: slice, c: slice) -> None:
             dx[n, c] = 0
-            for tile in pooling.tiles():
+            for tile in tiles:
+                check_stop()
                 _, indices = tile_argmax(pooling, x[n, c], tile)
                 scatter_indices(indices, dy[(n, c, *slices(tile))], dx[n, c])
 
-        for_each_plane(pooling, x.shape[0], planes)
+        for_each_plane(pooling, x.shape[0], planes, copied=True)
 
 
 OPERATION = AdaptiveMaxPool()

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.averaging import average, average_backward
+from engine.averaging import average, average_backward, members
 from engine.geometry import Axis, Tile
-from engine.kernels.pooling import taps_between
+from engine.kernels.windows import taps_between
 from engine.options import LARGEST, Flag, Integer, option
 from engine.plans import Plan
 from engine.pool import Pool, WindowConfig
@@ -74,13 +74,13 @@ def divisor(plan: Plan, tile: Tile) -> Array:
     """What the sums of a tile are divided by, broadcast to (*T); 1 where there is nothing to sum."""
     if plan.config.divisor_override is not None:
         return np.array(plan.config.divisor_override)
-    count = np.array(1)
+    counts = []
     for axis, (lo, hi) in zip(plan.geometry.pooling.axes, tile, strict=True):
         assert isinstance(axis, Axis)
         padded = plan.config.count_include_pad
         first, end = (-axis.low, axis.size + axis.high) if padded else (0, axis.size)
-        count = count[..., None] * taps_between(axis, lo, hi, first, end)
-    return np.maximum(count, 1)
+        counts.append(taps_between(axis, lo, hi, first, end))
+    return np.maximum(members(counts), 1)
 
 
 OPERATION = AvgPool()

@@ -15,14 +15,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.geometry import block_tile, ranges, tiles
 from engine.kernels.plane_sums import spread, tile_sum
-from engine.kernels.pooling import Blocks, Pooling, for_each_block, slices, winner_blocks
+from engine.kernels.pooling import (
+    Blocks,
+    Pooling,
+    for_each_block,
+    slices,
+    stored,
+    winner_blocks,
+)
 from engine.layouts import channels_first
 from engine.options import Number, option
 from engine.plans import Plan
 from engine.pool import Pool, WindowConfig
+from engine.threads import check_stop
 
 Array = NDArray[Any]
+
+BLOCK = 1 << 18
+"""Numbers whose powers are worked out at a time."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,7 @@ class LpPool(Pool):
 
         def planes(n: slice, c: slice) -> None:
             for tile in cut:
+                check_stop()
                 powers = tile_sum(pooling, x[n, c], tile, lambda v: _power(v, plan.config.p))
                 y[(n, c, *slices(tile))] = _root(powers, plan.config.p)
 
@@ -71,12 +84,12 @@ class LpPool(Pool):
 
         def planes(n: slice, c: slice) -> None:
             for tile in cut:
+                check_stop()
                 powers = tile_sum(pooling, x[n, c], tile, lambda v: _power(v, p))
                 y = _root(powers, p)
                 g = np.where(y == 0, 0, dy[(n, c, *slices(tile))] * _contiguous_power(y, 1 - p))
                 spread(pooling, g, tile, dx[n, c])
-            for sample, target in zip(x[n, c], dx[n, c], strict=True):
-                target *= _slope(sample, p)
+            _steepen(stored(pooling, x[n, c]), p, stored(pooling, dx[n, c]))
 
         for_each_block(pooling, x.shape[0], blocked, planes)
 
@@ -85,7 +98,7 @@ def _blocks(p: Pooling, x: Array) -> Blocks:
     # Padding may be more than the inputs, and is laid out with them where windows overlap.
     if p.overlapping:
         return winner_blocks(p, x.shape[0], x.itemsize)
-    return list(p.tiles()), list(p.planes(x.shape[0]))
+    return list(p.tiles(copied=True)), list(p.planes(x.shape[0], copied=True))
 
 
 def _contiguous_power(a: Array, exponent: float) -> Array:
@@ -96,13 +109,28 @@ def _contiguous_power(a: Array, exponent: float) -> Array:
 def _power(x: Array, p: float) -> Array:
     if p == 2:
         return x * x
-    return np.abs(x) if p == 1 else _contiguous_power(np.abs(x), p)
+    if p == 1:
+        return np.abs(x)
+    powers = np.ascontiguousarray(np.abs(x))
+    numbers, exponent = powers.reshape(-1, copy=False), np.asarray(p, x.dtype)
+    # Powers take long, and one window may be millions of them.
+    for lo, hi in ranges(numbers.size, BLOCK):
+        check_stop()
+        np.power(numbers[lo:hi], exponent, out=numbers[lo:hi])
+    return powers
 
 
 def _root(powers: Array, p: float) -> Array:
     if p == 2:
         return np.sqrt(powers)
     return powers if p == 1 else _contiguous_power(powers, 1 / p)
+
+
+def _steepen(x: Array, p: float, dx: Array) -> None:
+    """Multiply dx by the slopes at x, block by block; both in their order in memory."""
+    for box in map(slices, tiles(x.shape, block_tile(x.shape, BLOCK))):
+        check_stop()
+        dx[box] *= _slope(x[box], p)
 
 
 def _slope(x: Array, p: float) -> Array:

@@ -364,6 +364,122 @@ def assert_workspace_holds(
     assert 0 < peaks[0] <= call.cost(samples).workspace_bytes
 
 
+@pytest.mark.parametrize("action", ["forward", "backward"])
+@pytest.mark.parametrize(
+    ("operation", "config", "x", "dtype"),
+    [
+        ("lp_pool", {"kernel": 2, "p": 3, "layout": "NHWC"}, (1, 120, 120, 256), "float32"),
+        ("lp_pool", {"kernel": 2, "p": 1}, (1, 1, 2000, 2000), "float32"),
+        ("lp_pool", {"kernel": 200, "p": 3, "layout": "NHWC"}, (1, 200, 200, 64), "float64"),
+        ("lp_pool", {"kernel": [20, 6], "p": 3, "layout": "NHWC"}, (1, 20, 6, 20_000), "float32"),
+        (
+            "adaptive_max_pool",
+            {"output_size": 1, "return_indices": True, "layout": "NHWC"},
+            (1, 200, 200, 64),
+            "float64",
+        ),
+        (
+            "adaptive_max_pool",
+            {"output_size": 1, "return_indices": True},
+            (5, 5000, 120),
+            "float32",
+        ),
+        ("adaptive_max_pool", {"output_size": 608_030}, (1, 1, 121_606), "float32"),
+        (
+            "max_pool",
+            {"kernel": 80, "return_indices": True, "layout": "NHWC"},
+            (1, 80, 80, 512),
+            "float64",
+        ),
+        (
+            "max_pool",
+            {"kernel": 2, "stride": 1, "return_indices": True, "layout": "NWC"},
+            (1, 2, 2_000_000),
+            "float32",
+        ),
+        (
+            "max_pool",
+            {"kernel": 11, "stride": 1, "dilation": 19, "return_indices": True, "layout": "NHWC"},
+            (1, 210, 210, 64),
+            "float32",
+        ),
+        ("avg_pool", {"kernel": 2, "stride": 1, "layout": "NWC"}, (1, 2, 2_000_000), "float32"),
+        ("avg_pool", {"kernel": 3, "stride": 1, "padding": 1}, (1, 1, 2500, 2500), "float32"),
+        (
+            "avg_pool",
+            {"kernel": 3, "stride": 1, "padding": 1, "count_include_pad": False},
+            (1, 1, 3, 2_000_000),
+            "float64",
+        ),
+        (
+            "avg_pool",
+            {
+                "kernel": [2, 6, 2],
+                "stride": [1, 3, 1],
+                "dilation": [5, 1, 2],
+                "padding": [[3, 11], [5, 0], [2, 8]],
+                "ceil_mode": True,
+                "count_include_pad": False,
+            },
+            (1, 1, 1, 3, 500_000),
+            "float32",
+        ),
+        (
+            "avg_pool",
+            {
+                "kernel": [8, 200],
+                "stride": [1, 10],
+                "dilation": [5, 1],
+                "padding": [[1, 41], [205, 1]],
+                "layout": "NHWC",
+            },
+            (1, 5, 464, 256),
+            "float64",
+        ),
+        ("adaptive_avg_pool", {"output_size": 467_186}, (2, 2, 467_186), "float32"),
+        ("adaptive_avg_pool", {"output_size": 2382}, (2, 2, 238_203), "float32"),
+    ],
+    ids=[
+        "slopes of norms, channels last",
+        "slopes of norms of one plane",
+        "norms of windows larger than a block, channels last",
+        "norms of more channels than a block",
+        "maxima of planes, channels last",
+        "maxima of many short planes",
+        "more outputs than inputs of one plane",
+        "windows larger than a block, channels last",
+        "small windows of more channels than the scratch",
+        "windows with gaps, channels last",
+        "means of more channels than the scratch",
+        "means of a large plane",
+        "divisors of a large plane",
+        "divisors of three axes",
+        "long windows that overlap, channels last",
+        "means of one number each",
+        "means of long windows of one plane",
+    ],
+)
+def test_pooling_holds_its_workspace_whatever_the_size_of_a_sample(
+    operation: str, config: dict[str, Any], x: tuple[int, ...], dtype: str, action: str
+) -> None:
+    rng = np.random.default_rng(0)
+    shapes = {"x": x}
+    if action == "backward":
+        shapes["dy"] = tuple(engine.plan(operation, config, {"x": x}).report()["shapes"]["y"])
+    tensors = {name: rng.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
+    assert_workspace_holds(operation, action, config, tensors)
+    specs = {name: engine.TensorSpec(shape, dtype) for name, shape in shapes.items()}
+    call, samples = engine.prepare(operation, action, config, specs)
+    assert call.cost(samples).workspace_bytes <= 12 << 20
+
+
+def test_settling_nan_of_a_large_plane_holds_the_workspace() -> None:
+    dy = np.zeros((1, 1, 7_000_000))
+    dy[..., ::1000] = np.nan
+    tensors = {"x": np.zeros((1, 1, 14_000_001)), "dy": dy}
+    assert_workspace_holds("avg_pool", "backward", {"kernel": 3, "stride": 2}, tensors)
+
+
 @pytest.mark.parametrize("lowest", [-1, 0])
 @pytest.mark.parametrize("action", ["forward", "backward"])
 @pytest.mark.parametrize(
