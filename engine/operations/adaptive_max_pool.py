@@ -58,18 +58,22 @@ class AdaptiveMaxPool(Pool):
         pooling, last = plan.geometry.pooling, plan.geometry.channels_last
         x, y = channels_first(given["x"], last), channels_first(out["y"], last)
         indices = channels_first(out["indices"], last) if "indices" in out else None
-        tiles = list(pooling.tiles(copied=indices is not None))
+        # Finds other zeros of both signs than maxima alone: y is the same, indices wanted or not.
+        positions = plan.config.return_indices
+        tiles = list(pooling.tiles(copied=positions))
 
         def planes(n: slice, c: slice) -> None:
             for tile in tiles:
                 check_stop()
                 place = (n, c, *slices(tile))
-                if indices is None:
+                if not positions:
                     tile_max(pooling, x[n, c], tile, y[place])
-                else:
-                    y[place], indices[place] = tile_argmax(pooling, x[n, c], tile)
+                    continue
+                y[place], found = tile_argmax(pooling, x[n, c], tile)
+                if indices is not None:
+                    indices[place] = found
 
-        for_each_plane(pooling, x.shape[0], planes, copied=indices is not None)
+        for_each_plane(pooling, x.shape[0], planes, copied=positions)
 
     def backward(
         self,

@@ -143,20 +143,22 @@ class MaxPool(Pool):
         pooling: Pooling = plan.geometry.pooling
         zeros = plan.config.pad_value == "zero"
         samples = x.shape[0]
-        if indices is None:
-            tiles, cut = blocks(pooling, samples, x.itemsize)
-        else:
-            tiles, cut = winner_blocks(pooling, samples, x.itemsize)
+        # Finds other zeros of both signs than maxima alone: y is the same, indices wanted or not.
+        positions = plan.config.return_indices
+        tiles, cut = (winner_blocks if positions else blocks)(pooling, samples, x.itemsize)
 
         def block(planes: Planes, tile: Tile) -> None:
             place = (*planes, *slices(tile))
-            if indices is None:
-                tile_max(pooling, x[planes], tile, y[place])
+            found = None
+            if positions:
+                y[place], found = tile_argmax(pooling, x[planes], tile)
             else:
-                y[place], indices[place] = tile_argmax(pooling, x[planes], tile)
+                tile_max(pooling, x[planes], tile, y[place])
             if zeros:
-                admit_zeros(pooling, tile, y[place], None if indices is None else indices[place])
+                admit_zeros(pooling, tile, y[place], found)
             settle(y[place])
+            if indices is not None:
+                indices[place] = found
 
         for_each_block(pooling, samples, product(cut, tiles), block)
 

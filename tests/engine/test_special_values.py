@@ -56,6 +56,29 @@ def test_equal_zeros_of_both_signs_are_ties() -> None:
     assert max_pool([-0.0, 0.0, -1.0], ties="all")[2] == [1, 1, 0]
 
 
+@pytest.mark.parametrize("return_indices", [False, True])
+@pytest.mark.parametrize(
+    ("operation", "config"),
+    [
+        ("adaptive_max_pool", {"output_size": 2}),
+        ("max_pool", {"kernel": [3, 1], "stride": 1}),
+        ("max_pool", {"kernel": 2, "stride": 1, "pad_value": "zero", "padding": 1}),
+        ("max_pool", {"kernel": [30, 1], "stride": 1}),
+    ],
+)
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_backward_gives_the_zeros_that_forward_gives(
+    operation: str, config: dict[str, Any], layout: str, return_indices: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    config = config | {"layout": layout, "return_indices": return_indices}
+    shape = (4, 32, 9, 2) if layout == "NHWC" else (4, 2, 32, 9)
+    x = rng.choice(np.array([-0.0, 0.0, -1.0], np.float32), shape)
+    y = engine.forward(operation, config, x=x)["y"]
+    got = engine.backward(operation, config, wants=["y", "dx"], x=x, dy=np.ones_like(y))
+    assert_same_bytes({"y": got["y"]}, {"y": y})
+
+
 @pytest.mark.parametrize("operation", ["avg_pool", "adaptive_avg_pool", "max_pool", "lp_pool"])
 @pytest.mark.parametrize("special", [NAN, INF, -INF])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning:tests.engine.reference")
