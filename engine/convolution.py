@@ -32,7 +32,7 @@ from engine.kernels.requests import sum_by_request
 from engine.layouts import channels_first, read_layout, read_weight_layout, split_tail
 from engine.operation import Operation, Tails, require_shape, require_tail
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
-from engine.plans import Action, Plan
+from engine.plans import Action, Plan, compute_dtype
 from engine.threads import PART_BYTES, SCRATCH_BYTES
 
 Array = NDArray[Any]
@@ -161,6 +161,8 @@ class Convolution(Operation):
         """Put the plan together from what the operation has resolved."""
         if "bias" in tails:
             require_shape("bias", tails["bias"], (outputs,))
+        itemsize = np.dtype(compute_dtype(dtype)).itemsize
+        activation = config.fused.workspace_bytes(itemsize) if config.fused else 0
         geometry = Arrangement(
             _first_of(correlation), reading.channels_last, reading.order, config.flip_kernel
         )
@@ -185,8 +187,8 @@ class Convolution(Operation):
             geometry=geometry,
             algorithm=self._runs("y", correlation),
             recomputed=config.fused is not None,
-            # Beside the scratch, a block of partial sums may be copied.
-            scratch_bytes=SCRATCH_BYTES + PART_BYTES,
+            # Beside the scratch, a block of partial sums may be copied; the activation comes after that.
+            scratch_bytes=SCRATCH_BYTES + max(PART_BYTES, activation),
         )
 
     def scratch_bytes(self, plan: Plan, action: Action) -> int:

@@ -40,6 +40,10 @@ class Activation:
         """f'(z) as a new array."""
         return TABLE[self.name].derivative(z, **dict(self.parameters))
 
+    def workspace_bytes(self, itemsize: int) -> int:
+        """Temporaries of either function, for numbers of that size."""
+        return TABLE[self.name].arrays * BLOCK * itemsize
+
     def backward(self, z: Array, dy: Array, dz: Array) -> None:
         """Write dy · f'(z) to `dz`."""
         backward = TABLE[self.name].backward
@@ -53,6 +57,7 @@ class Activation:
 class Definition:
     """An activation's two functions, its parameters with their defaults, and one line about it.
 
+    `arrays` is how many of a block the functions hold at a time, at most.
     `backward` writes dy · f'(z) where that is no product: as in PyTorch, where the activation is constant
     no gradient passes, not even an infinite one.
     """
@@ -62,6 +67,7 @@ class Definition:
     help: str
     defaults: tuple[tuple[str, float | bool], ...] = ()
     backward: Callable[..., None] | None = None
+    arrays: int = 6
 
 
 def _sigmoid(z: Array) -> Array:
@@ -184,7 +190,13 @@ TABLE: dict[str, Definition] = {
     "selu": Definition(
         lambda z: _elu(z, **_SELU), lambda z: _elu_slope(z, **_SELU), "self-normalizing ELU"
     ),
-    "gelu": Definition(_gelu, _gelu_slope, "z·Φ(z), or its tanh form", (("approximate", False),)),
+    "gelu": Definition(
+        _gelu,
+        _gelu_slope,
+        "z·Φ(z), or its tanh form",
+        (("approximate", False),),
+        arrays=12,
+    ),
     "silu": Definition(lambda z: z * _sigmoid(z), _silu_slope, "z·sigmoid(z)"),
     "sigmoid": Definition(_sigmoid, _sigmoid_slope, "1 / (1 + exp(−z))"),
     "hard_sigmoid": Definition(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from engine.activation_option import ActivationKind, activation_schemas
@@ -13,7 +14,7 @@ from engine.errors import InvalidValue, fail
 from engine.kernels.activations import Activation, activate, activate_backward
 from engine.operation import Operation, Tails, require_tail
 from engine.options import Schema
-from engine.plans import Plan
+from engine.plans import Plan, compute_dtype
 
 Array = NDArray[Any]
 
@@ -58,6 +59,7 @@ class ActivationOperation(Operation):
             flops=(count, count),
             steps=1,
             geometry=None,
+            scratch_bytes=config.workspace_bytes(np.dtype(compute_dtype(dtype)).itemsize),
         )
 
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:

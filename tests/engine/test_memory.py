@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine.kernels.activations import TABLE
 from engine.threads import get_threads
 
 SLACK = 1 << 20
@@ -478,6 +479,26 @@ def test_settling_nan_of_a_large_plane_holds_the_workspace() -> None:
     dy[..., ::1000] = np.nan
     tensors = {"x": np.zeros((1, 1, 14_000_001)), "dy": dy}
     assert_workspace_holds("avg_pool", "backward", {"kernel": 3, "stride": 2}, tensors)
+
+
+@pytest.mark.parametrize("action", ["forward", "backward"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("approximate", [False, True])
+@pytest.mark.parametrize("name", TABLE)
+def test_activations_hold_the_workspace(
+    name: str, approximate: bool, dtype: str, action: str
+) -> None:
+    activation = {"name": name} | ({"approximate": approximate} if name == "gelu" else {})
+    rng = np.random.default_rng(0)
+    shapes = {"x": (1, 1, 300_000), "weight": (1, 1, 2), "dy": (1, 1, 299_999)}
+    tensors = {
+        tensor: rng.uniform(0.7, 1.5, shape).astype(dtype)
+        for tensor, shape in shapes.items()
+        if tensor != "dy" or action == "backward"
+    }
+    assert_workspace_holds("conv", action, {"activation": activation}, tensors)
+    alone = {"x": tensors["x"]} | ({"dy": tensors["x"]} if action == "backward" else {})
+    assert_workspace_holds("activation", action, activation, alone)
 
 
 @pytest.mark.parametrize("lowest", [-1, 0])
