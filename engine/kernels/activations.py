@@ -99,6 +99,7 @@ _SELU = {"alpha": 1.6732632423543772848170429916717, "scale": 1.0507009873554804
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 _CUBIC = 0.044715
+_FLAT = 1000
 
 
 def _gelu_inner(z: Array) -> Array:
@@ -114,6 +115,8 @@ def _gelu(z: Array, approximate: bool) -> Array:
 
 def _gelu_slope(z: Array, approximate: bool) -> Array:
     if approximate:
+        # Long before this the slope is 0 or 1, as without the bound; beyond it a cube overflows to NaN.
+        z = np.clip(z, -_FLAT, _FLAT)
         u = 2 * _gelu_inner(z)
         inner = 2 * _ROOT_TWO_OVER_PI * (1 + 3 * _CUBIC * z * z)
         return _sigmoid(u) + z * _sigmoid_slope(u) * inner

@@ -94,6 +94,17 @@ def test_extremes_stay_finite_or_become_what_they_should() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("approximate", [False, True])
+def test_the_slope_of_gelu_is_flat_far_out(approximate: bool, dtype: type) -> None:
+    gelu = Activation("gelu", (("approximate", approximate),))
+    far = np.array([999, 1001, 1e13, 1e30, np.finfo(dtype).max], dtype)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(gelu.derivative(far), np.ones_like(far))
+        np.testing.assert_array_equal(gelu.derivative(-far), np.zeros_like(far))
+        assert np.isnan(gelu.derivative(np.array([np.nan], dtype))).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["relu", "hard_sigmoid"])
 def test_no_gradient_passes_where_it_is_constant(name: str, dtype: type) -> None:
     """Not even an infinite one, as in PyTorch; finite ones leave a zero of their sign."""
