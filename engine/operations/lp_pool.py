@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.errors import InvalidValue, fail
 from engine.geometry import block_tile, ranges, tiles
 from engine.kernels.plane_sums import spread, tile_sum
 from engine.kernels.pooling import (
@@ -26,8 +27,9 @@ from engine.kernels.pooling import (
     winner_blocks,
 )
 from engine.layouts import channels_first
+from engine.operation import Tails
 from engine.options import Number, option
-from engine.plans import Plan
+from engine.plans import Plan, compute_dtype
 from engine.pool import Pool, WindowConfig
 from engine.threads import check_stop
 
@@ -41,7 +43,12 @@ BLOCK = 1 << 18
 class LpPoolConfig(WindowConfig):
     """The fields of lp_pool."""
 
-    p: float = option(Number(positive=True), "The norm's exponent.", 2.0)
+    p: float = option(
+        Number(positive=True),
+        "The norm's exponent, from 2^-126 to 2^126, or from 2^-1022 to 2^1022 in float64: it and its"
+        " inverse are normal numbers of the dtype that arithmetic runs in.",
+        2.0,
+    )
 
 
 class LpPool(Pool):
@@ -51,6 +58,15 @@ class LpPool(Pool):
     summary = "p-norm over sliding windows."
     config = LpPoolConfig
     examples = ({"config": {"kernel": 2, "p": 2}, "shapes": {"x": [1, 2, 6, 6]}},)
+
+    def plan(self, config: LpPoolConfig, tails: Tails, dtype: str) -> Plan:
+        compute = compute_dtype(dtype)
+        least = float(np.finfo(compute).tiny)
+        if not least <= config.p <= 1 / least:
+            expected = f"from {least} to {1 / least}, in {compute}"
+            msg = "it or its inverse is no normal number of the dtype"
+            raise fail(InvalidValue, ("config", "p"), msg, expected, config.p)
+        return super().plan(config, tails, dtype)
 
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
         pooling, last = plan.geometry.pooling, plan.geometry.channels_last

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine.errors import InvalidValue
 from tests.engine import reference
 from tests.engine.compare import assert_close, assert_same_bytes
 from tests.engine.values import numbers
@@ -330,3 +331,18 @@ def _spoilt(rng: np.random.Generator, a: np.ndarray) -> np.ndarray:
     bits[rng.random(a.shape) < 0.02] = 0x7F800000
     bits[rng.random(a.shape) < 0.02] = 0xFF800000
     return bits.view(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "power"), [("float16", 126), ("float32", 126), ("int32", 126), ("float64", 1022)]
+)
+def test_exponents_of_norms_are_normal_numbers_as_their_inverses_are(
+    dtype: str, power: int
+) -> None:
+    x = np.ones((1, 1, 2), dtype)
+    for p in (2.0**-power, 2.0**power):
+        assert not np.isnan(engine.forward("lp_pool", {"kernel": 2, "p": p}, x=x)["y"]).any()
+    for p in (2.0**-power / 1.01, 2.0**power * 1.01):
+        with pytest.raises(InvalidValue, match=f"from {2.0**-power}") as caught:
+            engine.forward("lp_pool", {"kernel": 2, "p": p}, x=x)
+        assert [(issue.loc, issue.got) for issue in caught.value.issues] == [(("config", "p"), p)]
