@@ -1,4 +1,4 @@
-"""Sums over the windows of planes, and their adjoint."""
+"""Sums over planes and over their windows, and the adjoint of these."""
 
 from __future__ import annotations
 
@@ -19,10 +19,18 @@ from engine.kernels.pooling import (
     slices,
     stored,
 )
-from engine.kernels.windows import plane_sum, whole, window_spread, window_sum
+from engine.kernels.windows import whole, window_spread, window_sum
 from engine.kernels.winners import reduced
 
 Array = NDArray[Any]
+
+PART = 1 << 10
+"""Numbers of a plane that are added up before their sum is added to others: so few that a block has
+more than 500 sums, since below that NumPy's products keep the interpreter's lock from other threads.
+"""
+
+SHORT = 256
+"""Numbers below which they are rather rows of a product: a call of BLAS for each takes as long."""
 
 
 def tile_sum(
@@ -37,6 +45,35 @@ def tile_sum(
     if axes := p.overlapping:
         return canonical(p, reduced(np.add, 0, stored(p, x), axes, tile, prepare))
     return reduced_along(window_sum, p, x, tile, prepare)
+
+
+def plane_sum(values: Array) -> Array:
+    """The sum of each plane (n, c, *S), as (n, c, 1, ...)."""
+    axes = tuple(range(2, values.ndim))
+    if values.strides[-1] != values.itemsize:
+        return np.add.reduce(values, axis=axes, keepdims=True)
+    # Products with one: BLAS adds four vectors at a time, where NumPy waits for every addition.
+    planes = values.reshape(*values.shape[:2], -1)
+    size = planes.shape[2]
+    ones = np.ones(_part(size), values.dtype)
+    cut = size - size % len(ones)
+    parts = planes[..., :cut].reshape(*planes.shape[:2], -1, len(ones))
+    if len(ones) < SHORT:
+        # One product for each sample, so that no sum depends on the samples beside it.
+        rows = parts.reshape(len(parts), -1, len(ones))
+        sums = np.add.reduce(np.matmul(rows, ones).reshape(parts.shape[:3]), axis=2)
+    else:
+        sums = np.add.reduce(np.vecdot(parts, ones), axis=2)
+    if cut < size:
+        sums += np.vecdot(planes[..., cut:], ones[: size - cut])
+    return np.expand_dims(sums, axes)
+
+
+def _part(size: int) -> int:
+    """Numbers of a part: what is left over is another pass over memory, so nothing if it can be."""
+    fewest = -(-size // PART)
+    even = (size // parts for parts in range(fewest, 2 * fewest) if size % parts == 0)
+    return next(even, min(size, PART))
 
 
 def mirrored(p: Pooling) -> Pooling | None:

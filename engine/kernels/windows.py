@@ -26,16 +26,11 @@ MANY = 256
 """Taps above which they are not listed, and after which it is looked whether to stop: millions would
 be gigabytes of slices, and take minutes."""
 
+PASS = 1 << 20
+"""Numbers above which maxima are looked for part by part: so many are one window, as large as it is."""
+
 RUN = 8
 """Members from which windows that share no input are summed as rows of a reshaped array."""
-
-PART = 1 << 10
-"""Numbers of a plane that are added up before their sum is added to others: so few that a block has
-more than 500 sums, since below that NumPy's products keep the interpreter's lock from other threads.
-"""
-
-SHORT = 256
-"""Numbers below which they are rather rows of a product: a call of BLAS for each takes as long."""
 
 LONG = 24
 """Taps from which one pass over runs is quicker than a pass for every tap."""
@@ -54,35 +49,6 @@ def window_max(
     Written to `out` if that is given.
     """
     return _reduce(np.maximum, -np.inf, values, axis, windows, span, origin, out)
-
-
-def plane_sum(values: Array) -> Array:
-    """The sum of each plane (n, c, *S), as (n, c, 1, ...)."""
-    axes = tuple(range(2, values.ndim))
-    if values.strides[-1] != values.itemsize:
-        return np.add.reduce(values, axis=axes, keepdims=True)
-    # Products with one: BLAS adds four vectors at a time, where NumPy waits for every addition.
-    planes = values.reshape(*values.shape[:2], -1)
-    size = planes.shape[2]
-    ones = np.ones(_part(size), values.dtype)
-    cut = size - size % len(ones)
-    parts = planes[..., :cut].reshape(*planes.shape[:2], -1, len(ones))
-    if len(ones) < SHORT:
-        # One product for each sample, so that no sum depends on the samples beside it.
-        rows = parts.reshape(len(parts), -1, len(ones))
-        sums = np.add.reduce(np.matmul(rows, ones).reshape(parts.shape[:3]), axis=2)
-    else:
-        sums = np.add.reduce(np.vecdot(parts, ones), axis=2)
-    if cut < size:
-        sums += np.vecdot(planes[..., cut:], ones[: size - cut])
-    return np.expand_dims(sums, axes)
-
-
-def _part(size: int) -> int:
-    """Numbers of a part: what is left over is another pass over memory, so nothing if it can be."""
-    fewest = -(-size // PART)
-    even = (size // parts for parts in range(fewest, 2 * fewest) if size % parts == 0)
-    return next(even, min(size, PART))
 
 
 def window_sum(
@@ -140,11 +106,30 @@ def window_argmax(
             np.copyto(found[to], positions[of], where=hit)
         return best, found
     starts, stops = bounds(windows, *span)
+    if values.size > PASS:
+        return best, _first_places(values, positions, best, axis, starts - origin, stops - origin)
     lengths = np.maximum(stops - starts, 0)
     run = _runs(starts - origin, lengths)
     hit = _same(values.take(run, axis), best.repeat(lengths, axis), nan)
     candidates = np.where(hit, positions.take(run, axis), np.iinfo(np.int64).max)
     return best, _reduceat(np.minimum, -1, candidates, axis, lengths)
+
+
+def _first_places(
+    values: Array, positions: Array, best: Array, axis: int, starts: Array, stops: Array
+) -> Array:
+    """The smallest of `positions` where each window's maximum stands, looked for part by part."""
+    found = np.full(best.shape, np.iinfo(np.int64).max)
+    step = max(1, PASS * values.shape[axis] // values.size)
+    for o, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
+        own = _at(axis, slice(o, o + 1))
+        for lo in range(start, stop, step):
+            check_stop()
+            part = _at(axis, slice(lo, min(lo + step, stop)))
+            hit = _same(values[part], best[own], True)
+            places = np.where(hit, positions[part], np.iinfo(np.int64).max)
+            np.minimum(found[own], places.min(axis=axis, keepdims=True), out=found[own])
+    return found
 
 
 def bounds(windows: Windows, lo: int, hi: int) -> tuple[Array, Array]:

@@ -44,7 +44,7 @@ from engine.operation import Tails
 from engine.options import Choice, Flag, Shape, option
 from engine.plans import Action, Plan
 from engine.pool import Pool, WindowConfig
-from engine.threads import Arena
+from engine.threads import Arena, check_stop
 
 Array = NDArray[Any]
 
@@ -193,6 +193,7 @@ def _route(pooling: Pooling, x: Array, dy: Array, dx: Array) -> None:
 
     def block(planes: Planes, part: Sequence[Tile]) -> None:
         for tile in part:
+            check_stop()
             router.route(x[planes], dy[planes], tile, dx[planes])
         if pooling.few is None:
             settle(dx[planes])
@@ -208,6 +209,7 @@ def _spread(pooling: Pooling, x: Array, dy: Array, dx: Array, zeros: bool, ties:
     def planes(n: slice, c: slice) -> None:
         dx[n, c] = 0
         for tile in tiles:
+            check_stop()
             upstream = dy[(n, c, *slices(tile))]
             if ties == "all":
                 spread_ties(pooling, x[n, c], upstream, tile, dx[n, c], zeros)
@@ -228,6 +230,7 @@ def _return(pooling: Pooling, indices: Array, dy: Array, dx: Array) -> None:
     def planes(n: slice, c: slice) -> None:
         dx[n, c] = 0
         for tile in tiles:
+            check_stop()
             scatter_indices(indices[n, c, *tile], dy[n, c, *tile], dx[n, c], Arena())
         if not np.isfinite(dy[n, c].sum()):
             settle(dx[n, c])

@@ -9,7 +9,7 @@ import pytest
 
 import engine
 from engine.geometry import Axis
-from engine.kernels.plane_sums import mirrored
+from engine.kernels.plane_sums import PART, SHORT, mirrored, plane_sum
 from engine.kernels.pooling import Pooling
 from tests.engine.kernels.test_winograd import numbers
 
@@ -58,3 +58,22 @@ def test_the_gradient_is_the_adjoint(
     y = engine.forward("avg_pool", config, x=x)["y"]
     dx = engine.backward("avg_pool", config, ["dx"], x=x, dy=dy)["dx"]
     np.testing.assert_allclose(dx[x == 1], np.vdot(dy, y), 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize(
+    "size", [(7, 7), (1, SHORT - 1), (1, SHORT), (PART // 64, 64), (3, PART), (113, 97)]
+)
+def test_the_sums_of_a_sample_do_not_depend_on_where_it_stands(size: tuple[int, int]) -> None:
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((3, 5, *size)).astype(np.float32)
+    sums = plane_sum(x)
+    exact = x.astype(np.float64).sum((2, 3), keepdims=True)
+    np.testing.assert_allclose(sums, exact, atol=1e-6 * np.abs(x).sum((2, 3)).max())
+    for n in range(3):
+        room = np.empty(x[n].size + 5, np.float32)
+        for shift in range(5):
+            alone = room[shift : shift + x[n].size].reshape(1, 5, *size)
+            alone[...] = x[n]
+            assert plane_sum(alone).tobytes() == sums[n].tobytes()
+    last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+    np.testing.assert_allclose(plane_sum(last), exact, atol=1e-6 * np.abs(x).sum((2, 3)).max())

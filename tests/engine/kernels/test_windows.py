@@ -8,9 +8,6 @@ import pytest
 from engine.errors import Stopped
 from engine.geometry import Adaptive, Axis, Windows
 from engine.kernels.windows import (
-    PART,
-    SHORT,
-    plane_sum,
     window_argmax,
     window_max,
     window_spread,
@@ -30,6 +27,31 @@ WINDOWS: list[Windows] = [
     Adaptive(3, 7),
     Adaptive(8, 1),
 ]
+
+
+@pytest.mark.parametrize("windows", WINDOWS, ids=str)
+def test_places_of_maxima_found_part_by_part(
+    windows: Windows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.integers(-2, 3, (2, windows.size, 3)).astype(float)
+    x[0, windows.size // 2 :, 1] = np.nan
+    given = x, np.arange(windows.size).reshape(-1, 1), 1, windows, (0, windows.out), 0
+    best, found = window_argmax(*given)
+    for numbers in (1, 40):
+        monkeypatch.setattr("engine.kernels.windows.PASS", numbers)
+        again, parts = window_argmax(*given)
+        np.testing.assert_array_equal(again, best)
+        held = [o for o in range(windows.out) if members(windows, o)]
+        np.testing.assert_array_equal(parts[:, held], found[:, held])
+
+
+def test_the_search_in_a_large_window_stops_when_it_is_told_to() -> None:
+    asked = iter((False, False, True))
+    x, windows = np.ones((1, 10**7), np.float32), Adaptive(10**7, 1)
+    places = np.arange(10**7)
+    with pytest.raises(Stopped):
+        computing(lambda: next(asked), window_argmax, x, places, 1, windows, (0, 1), 0)
 
 
 def test_many_taps_stop_when_they_are_told_to() -> None:
@@ -82,22 +104,3 @@ def test_spread_is_the_adjoint_of_the_sum(windows: Windows) -> None:
     sums = window_sum(x, 1, windows, span, start)
     back = window_spread(g, 1, windows, span, (start, stop))
     np.testing.assert_allclose((sums * g).sum(), (x * back).sum(), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "size", [(7, 7), (1, SHORT - 1), (1, SHORT), (PART // 64, 64), (3, PART), (113, 97)]
-)
-def test_the_sums_of_a_sample_do_not_depend_on_where_it_stands(size: tuple[int, int]) -> None:
-    rng = np.random.default_rng(6)
-    x = rng.standard_normal((3, 5, *size)).astype(np.float32)
-    sums = plane_sum(x)
-    exact = x.astype(np.float64).sum((2, 3), keepdims=True)
-    np.testing.assert_allclose(sums, exact, atol=1e-6 * np.abs(x).sum((2, 3)).max())
-    for n in range(3):
-        room = np.empty(x[n].size + 5, np.float32)
-        for shift in range(5):
-            alone = room[shift : shift + x[n].size].reshape(1, 5, *size)
-            alone[...] = x[n]
-            assert plane_sum(alone).tobytes() == sums[n].tobytes()
-    last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
-    np.testing.assert_allclose(plane_sum(last), exact, atol=1e-6 * np.abs(x).sum((2, 3)).max())
