@@ -30,6 +30,9 @@ from engine.threads import check_stop
 Array = NDArray[Any]
 Divisor = Callable[[Tile], Array]
 
+FEW = 32
+"""Counts that are rather divided by than compared."""
+
 
 def average(geometry: Geometry, divisor: Divisor, x: Array, y: Array) -> None:
     """Write y, the sums over windows of x divided tile by tile; both in their own layout."""
@@ -89,16 +92,21 @@ def average_backward(geometry: Geometry, divisor: Divisor, dy: Array, dx: Array)
 def members(counts: Iterable[Array]) -> Array:
     """The members of each window of a tile, from those along each axis: broadcast to (*T).
 
-    Along an axis of equal counts there is one.
+    Along an axis of many equal counts there is one.
     """
     total = np.ones((), np.int64)
     for count in counts:
-        total = total[..., None] * (count[:1] if (count == count[0]).all() else count)
+        total = total[..., None] * (
+            count[:1] if len(count) > FEW and (count == count[0]).all() else count
+        )
     return total
 
 
 def _divisors(divisor: Divisor, tiles: Sequence[Tile], dtype: np.dtype[Any]) -> Divisor:
     """Divisors as numbers of a dtype, those of as many tiles kept as have a block of them at most."""
+    if len(tiles) == 1:
+        only = divisor(tiles[0]).astype(dtype)
+        return lambda _: only
     largest = max(prod(hi - lo for lo, hi in tile) for tile in tiles)
 
     @lru_cache(maxsize=max(1, BLOCK // largest))

@@ -77,7 +77,7 @@ class Pooling:
         axes = tuple(axis for axis in self.axes if short(axis))
         if len(axes) < len(self.axes) or prod(axis.kernel for axis in axes) > FEW:
             return None
-        return axes if handing.room(axes, _one(axes), 1, 8) <= SCRATCH_BYTES else None
+        return axes if handing.room(axes, ((0, 1),) * len(axes), 1, 8) <= SCRATCH_BYTES else None
 
     @cached_property
     def in_runs(self) -> tuple[Axis, ...] | None:
@@ -135,6 +135,8 @@ class Pooling:
         """
         if not self.channels_last:
             return 1
+        if self._small:
+            return self.channels
         return even(self.channels, MOST_BLOCKS * BLOCK // self._held((1,) * len(self.axes), copied))
 
     def tiles(self, blocks: int = 1, *, copied: bool = False) -> Iterator[Tile]:
@@ -142,6 +144,8 @@ class Pooling:
 
         `copied` says that values are held for every input.
         """
+        if self._small:
+            return tiles(self.positions, self.positions)
         inner = self.inner(copied=copied)
         ratio = max(1, -(-self.plane // prod(self.positions))) * inner
         most = max(1, blocks * BLOCK // ratio)
@@ -150,6 +154,12 @@ class Pooling:
             most //= 2
             tile = block_tile(self.positions, most)
         return tiles(self.positions, tile)
+
+    @cached_property
+    def _small(self) -> bool:
+        """Whether a sample fits whole: to look at its tiles would take as long as pooling it."""
+        most = max(self.plane, self._held(self.positions, copied=True))
+        return self.channels * most <= BLOCK
 
     def _held(self, tile: tuple[int, ...], copied: bool) -> int:
         """Values of one channel that are held for so many outputs along each axis."""
@@ -161,10 +171,10 @@ class Pooling:
     ) -> Iterator[tuple[slice, slice]]:
         """Blocks of samples and channels of about BLOCK inputs together, or some times as many.
 
-        Some more if they have one sum each, as long as little is held for their inputs.
+        Some more if they have one sum each and nothing is held for their inputs.
         """
-        if all(axis.out == 1 and whole(axis) for axis in self.axes):
-            blocks = MOST_BLOCKS if copied else 8
+        if not copied and all(axis.out == 1 and whole(axis) for axis in self.axes):
+            blocks = 8
         most = max(1, BLOCK * blocks // self.plane)
         each = self.inner(copied=copied) if self.channels_last else most
         parts = -(-self.channels // each)
@@ -178,8 +188,6 @@ class Pooling:
 
 
 Planes = tuple[slice, slice]
-"""Samples and channels."""
-
 Blocks = tuple[list[Tile], list[Planes]]
 """Tiles of outputs, and blocks of samples and channels to take them from."""
 
@@ -203,13 +211,17 @@ def winner_blocks(
     axes = p.few
     if axes is None:
         return list(p.tiles(copied=True)), list(p.planes(samples, copied=True))
-    window = room(axes, _one(axes), 1, itemsize)
-    inner = even(p.channels, ROOM // window) if p.channels_last else 1
+    inner = p.channels if p.channels_last else 1
     whole = tuple((0, out) for out in p.positions)
     plane = room(axes, whole, inner, itemsize)
+    if plane > ROOM and inner > 1:
+        inner = even(inner, ROOM // room(axes, ((0, 1),) * len(axes), 1, itemsize))
+        plane = room(axes, whole, inner, itemsize)
     width = max(1, prod(p.positions) * ROOM // plane)
     tile = block_tile(p.positions, width)
-    while width > 1 and room(axes, tuple((0, n) for n in tile), inner, itemsize) > SCRATCH_BYTES:
+    while width > 1 and plane > ROOM:
+        if room(axes, tuple((0, n) for n in tile), inner, itemsize) <= SCRATCH_BYTES:
+            break
         width //= 2
         tile = block_tile(p.positions, width)
     cut = list(tiles(p.positions, tile))
@@ -218,11 +230,6 @@ def winner_blocks(
     alike = max(1, ROOM // (plane * p.channels // inner)) if parts == 1 else 1
     planes = product(ranges(samples, alike), ranges(p.channels, -(-p.channels // parts)))
     return cut, [(slice(*n), slice(*c)) for n, c in planes]
-
-
-def _one(axes: tuple[Axis, ...]) -> Tile:
-    """The tile of the first output."""
-    return ((0, 1),) * len(axes)
 
 
 def slices(spans: tuple[tuple[int, int], ...]) -> Box:

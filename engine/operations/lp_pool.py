@@ -144,6 +144,9 @@ def _root(powers: Array, p: float) -> Array:
 
 def _steepen(x: Array, p: float, dx: Array) -> None:
     """Multiply dx by the slopes at x, block by block; both in their order in memory."""
+    if x.size <= BLOCK:
+        dx *= _slope(x, p)
+        return
     for box in map(slices, tiles(x.shape, block_tile(x.shape, BLOCK))):
         check_stop()
         dx[box] *= _slope(x[box], p)

@@ -385,6 +385,18 @@ def assert_workspace_holds(
             (5, 5000, 120),
             "float32",
         ),
+        (
+            "adaptive_max_pool",
+            {"output_size": 1, "return_indices": True},
+            (40, 256, 111, 1),
+            "float64",
+        ),
+        (
+            "avg_pool",
+            {"kernel": [100, 20], "stride": [1, 20], "layout": "NHWC"},
+            (1, 200, 40, 8),
+            "float64",
+        ),
         ("adaptive_max_pool", {"output_size": 608_030}, (1, 1, 121_606), "float32"),
         (
             "max_pool",
@@ -447,6 +459,8 @@ def assert_workspace_holds(
         "norms of more channels than a block",
         "maxima of planes, channels last",
         "maxima of many short planes",
+        "maxima of many planes of one column",
+        "a small sample of long windows that overlap, channels last",
         "more outputs than inputs of one plane",
         "windows larger than a block, channels last",
         "small windows of more channels than the scratch",
