@@ -32,7 +32,7 @@ from engine.kernels.requests import sum_by_request
 from engine.layouts import channels_first, read_layout, read_weight_layout, split_tail
 from engine.operation import Operation, Tails, require_shape, require_tail
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
-from engine.plans import Action, Plan, compute_dtype
+from engine.plans import Action, Plan
 from engine.threads import PART_BYTES, SCRATCH_BYTES
 
 Array = NDArray[Any]
@@ -161,8 +161,7 @@ class Convolution(Operation):
         """Put the plan together from what the operation has resolved."""
         if "bias" in tails:
             require_shape("bias", tails["bias"], (outputs,))
-        itemsize = np.dtype(compute_dtype(dtype)).itemsize
-        activation = config.fused.workspace_bytes(itemsize) if config.fused else 0
+        activation = config.fused.workspace_bytes(correlation.itemsize) if config.fused else 0
         geometry = Arrangement(
             _first_of(correlation), reading.channels_last, reading.order, config.flip_kernel
         )
