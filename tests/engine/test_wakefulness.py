@@ -80,15 +80,18 @@ def test_what_is_not_granted_is_done_without(device: Path) -> None:
 
 @pytest.mark.skipif(not os.access(DEVICE, os.W_OK), reason="the system does not grant it")
 def test_the_system_takes_the_request() -> None:
-    wakefulness = Wakefulness()
+    wakefulness, before = (
+        Wakefulness(),
+        _open_on(DEVICE),
+    )  # the engine's own threads may have it open
     wakefulness.hold()
     assert wakefulness.held
-    assert _open_on(DEVICE) == 1
+    assert _open_on(DEVICE) == before + 1
     assert DEVICE.read_bytes() == bytes(4)
     wakefulness.let_go()
     assert not wakefulness.held
     wakefulness.close()
-    assert _open_on(DEVICE) == 0
+    assert _open_on(DEVICE) == before
 
 
 def test_it_is_worth_it_for_half_of_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
