@@ -31,7 +31,7 @@ _HOST = re.compile(
 _WITHOUT_PATH = re.compile(rb"([a-z][a-z0-9+.-]*://[^/?#]+)([?#].*)?", re.IGNORECASE)
 """An address in absolute form that says nothing of a path."""
 
-_METHOD = re.compile(rb"(?:\r\n)*([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}) ")
+_METHOD = re.compile(rb"(?:\r?\n)*([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}) ")
 """How a request begins, of whatever method (RFC 9112, section 3); the longest that is registered has 17."""
 
 PIECE_BYTES = 2 << 10
@@ -108,11 +108,10 @@ def feed(owner: Owner, data: bytes, first: bool = False) -> memoryview:
                 owner.cycle.keep_alive = False
                 return rest[:0]
             method, version = owner.parser.get_method(), owner.parser.get_http_version()
-            taken, head = (
-                upgrade.args[0],
-                without_upgrade(method, owner.url, version, owner.headers),
-            )
-            owner.parser = HttpRequestParser(owner)
+            known = not isinstance(owner.parser, Stranger)
+            owner.parser = HttpRequestParser(owner) if known else Stranger(owner, method)
+            told = method if known else Stranger.TOLD
+            taken, head = upgrade.args[0], without_upgrade(told, owner.url, version, owner.headers)
         except HttpParserInvalidMethodError:
             # Where it was none of the first request, that has the application by now.
             found = first and not owner.answering() and _METHOD.match(data)

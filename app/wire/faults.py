@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn
@@ -18,6 +19,10 @@ from engine.errors import Loc
 
 MOST_STEPS: Final = 16
 """Steps of a path that are told; more lead to nothing that is read, but in a tensor of very many axes."""
+
+
+MOST_FAULTS: Final = 1000
+"""Faults of one body among which the first is looked for: millions of marks would be gigabytes."""
 
 
 class Fault(NamedTuple):
@@ -56,10 +61,10 @@ def located(text: str, error: MalformedBody | None) -> MalformedBody:
     Args:
         text: that was refused. error: as it is known; None where the parser cannot read an integer.
     """
-    parser = _INTEGERS if error is None else _OTHERS
+    parser = _Marking(integers=error is None)
     found = None
     with suppress(ValueError, RecursionError):  # what comes after it may be no JSON at all
-        found = _first(parser.decode(text))
+        found = _first(parser.decoder.decode(text))
     return found or error or Fault(_TOO_LONG).at(())
 
 
@@ -89,8 +94,8 @@ def _within(value: dict[str, object] | list[object]) -> Iterator[tuple[Any, obje
 
 
 def _twice(pairs: list[tuple[str, object]]) -> Fault:
-    keys = [key for key, _ in pairs]
-    twice = next(key for key in keys if keys.count(key) > 1)
+    counts = Counter(key for key, _ in pairs)
+    twice = next(key for key, count in counts.items() if count > 1)
     return Fault(f"the key {twice[:64]!a} appears twice in one map", below=(twice[:64],))
 
 
@@ -99,24 +104,36 @@ def _constant(constant: str) -> Fault:
     return Fault("JSON has no such number", expected, constant)
 
 
-def _marked_map(pairs: list[tuple[str, object]]) -> dict[str, object] | Fault:
-    result = dict(pairs)
-    return result if len(result) == len(pairs) else _twice(pairs)
+class _Marking:
+    """A parser that marks up to `MOST_FAULTS` faults, and gives up at the next."""
 
+    def __init__(self, *, integers: bool) -> None:
+        self._left = MOST_FAULTS
+        # A function of Python's own makes parsing millions of integers take three times as long.
+        parse_int = self._integer if integers else None
+        self.decoder = json.JSONDecoder(
+            object_pairs_hook=self._map,
+            parse_constant=lambda constant: self._mark(_constant(constant)),
+            parse_int=parse_int,
+        )
 
-def _marked_integer(digits: str) -> int | Fault:
-    try:
-        return int(digits)
-    except ValueError:
-        expected = f"at most {sys.get_int_max_str_digits()} digits"
-        return Fault(_TOO_LONG, expected, f"{len(digits.lstrip('-'))} digits")
+    def _mark(self, fault: Fault) -> Fault:
+        self._left -= 1
+        if self._left < 0:
+            raise ValueError
+        return fault
+
+    def _map(self, pairs: list[tuple[str, object]]) -> dict[str, object] | Fault:
+        result = dict(pairs)
+        return result if len(result) == len(pairs) else self._mark(_twice(pairs))
+
+    def _integer(self, digits: str) -> int | Fault:
+        try:
+            return int(digits)
+        except ValueError:
+            expected = f"at most {sys.get_int_max_str_digits()} digits"
+            return self._mark(Fault(_TOO_LONG, expected, f"{len(digits.lstrip('-'))} digits"))
 
 
 _TOO_LONG: Final = "an integer in the body has too many digits"
 _SOUND: Final = {int, float, str, bool, type(None)}
-
-_OTHERS: Final = json.JSONDecoder(object_pairs_hook=_marked_map, parse_constant=_constant)
-_INTEGERS: Final = json.JSONDecoder(
-    object_pairs_hook=_marked_map, parse_constant=_constant, parse_int=_marked_integer
-)
-"""Its function of Python's own makes parsing millions of integers take three times as long."""

@@ -149,7 +149,7 @@ GET = b"GET /good HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 @pytest.mark.parametrize("method", [b"FOO", b"get", b"GETS", b"M-", b"!#$%&'*+-.^_`|~0"])
-@pytest.mark.parametrize("before", [b"", b"\r\n"])
+@pytest.mark.parametrize("before", [b"", b"\r\n", b"\n"])
 def test_a_method_that_the_parser_does_not_know_is_the_applications_business(
     method: bytes, before: bytes
 ) -> None:
@@ -159,6 +159,13 @@ def test_a_method_that_the_parser_does_not_know_is_the_applications_business(
     assert asked == [(method.decode(), "/a", b"{}")]
     assert read.count(b"HTTP/1.1 405") == 1
     assert b"connection: close" in read, "the parser would take the next one's method for this"
+
+
+def test_it_may_wish_for_another_protocol() -> None:
+    wish = b"Connection: upgrade\r\nUpgrade: websocket\r\nX-Request-Id: 1\r\n\r\n"
+    asked, read = heard(b"FOO /a HTTP/1.1\r\nHost: x\r\n" + wish)
+    assert asked == [("FOO", "/a", b"")]
+    assert read.count(b"HTTP/1.1 405") == 1
 
 
 def test_it_may_come_after_another() -> None:

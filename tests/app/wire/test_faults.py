@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.wire.faults import MOST_STEPS
+from app.wire.faults import MOST_FAULTS, MOST_STEPS
 from tests.app.wire.bodies import parse, refusal
 
 TEXTS = 'the texts "NaN", "Infinity" and "-Infinity"'
@@ -67,3 +67,8 @@ def test_it_is_found_among_many_without_a_place_for_each() -> None:
         assert tracemalloc.get_traced_memory()[1] < parsed + len(body) + (2 << 20)
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("faults", "loc"), [(MOST_FAULTS, ("x", 0)), (MOST_FAULTS + 1, ())])
+def test_among_very_many_it_is_not_looked_for(faults: int, loc: tuple[Any, ...]) -> None:
+    assert refusal(parse, f'{{"x": [{",".join(["NaN"] * faults)}]}}').loc == loc
