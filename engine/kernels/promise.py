@@ -25,6 +25,7 @@ from engine.kernels.evenness import (
     Sizes,
     alternates,
     digits,
+    short_channels,
     sizes,
 )
 from engine.kernels.tiling import Tiling, tilings
@@ -110,11 +111,15 @@ def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[slice]) 
     both = x, dy
     found: list[dict[int, tuple[Means, Means]]] = [{}, {}]
     alternating: set[int] = set()
+    short: list[set[int]] = [set(), set()]
 
     def look(number: int, n: int) -> None:
-        found[number][n] = sizes(both[number][n, 0])
-        if alternates(both[number][n, 0]):
+        sample = both[number][n, 0]
+        found[number][n] = sizes(sample)
+        if alternates(sample):
             alternating.add(n)
+        if short_channels(sample):
+            short[number].add(n)
 
     samples = [n for span in spans for n in range(span.start, span.stop)]
     for_each(look, product((0, 1), samples), LOOKING * (x.size + dy.size))
@@ -129,6 +134,9 @@ def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[slice]) 
         if not spread < MOST_JOINT_SPREAD or _few_digits(x[span], dy[span]):
             return 0, 0
         if _tiny(left.mean, right.mean) or not alternating.isdisjoint(numbers):
+            return 0, 0
+        # Of some channels beside others, a plain sum makes no error either.
+        if not any(own.isdisjoint(numbers) for own in short):
             return 0, 0
         more, count = (MOST_JOINT_SPREAD / spread) ** 0.5, len(numbers) * c.places
         return left.largest(left.spread * more, count), right.largest(right.spread * more, count)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.kernels.evenness import Filters, Sizes, alternates, digits, exceeds, sizes, step
+from engine.kernels.evenness import (
+    Filters,
+    Sizes,
+    alternates,
+    digits,
+    exceeds,
+    short_channels,
+    sizes,
+    step,
+)
 
 
 def filters_spread(w: np.ndarray, height: int) -> float:
@@ -144,3 +153,18 @@ def test_numbers_that_alternate() -> None:
     assert not alternates(signs + a / 2)
     assert not alternates(np.zeros_like(a))
     assert not alternates(a[..., :1])
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_channels_of_few_digits(last: bool) -> None:
+    a = np.random.default_rng(0).standard_normal((6, 9, 30)).astype(np.float32)
+    a = np.ascontiguousarray(a.transpose(1, 2, 0)).transpose(2, 0, 1) if last else a
+    a[2] = 0
+    assert not short_channels(a)
+    assert not short_channels(np.maximum(a, 0))
+    a[2, 0, 3] = -1.5
+    assert short_channels(a)
+    a[2, 4, 0] = 1 + 2**-12
+    assert not short_channels(a)
+    a[2, 4, 0] = 1 + 2**-11
+    assert short_channels(a)

@@ -141,6 +141,9 @@ DRAWS: Mapping[str, Draw] = {
     "board": board,
     "soft": soft,
     "alternating": pattern(1, -1),
+    "ones, some small": lambda rng, shape: np.where(
+        np.arange(shape[1])[:, None, None] % 3 == 0, normal(rng, shape) / 100, 1
+    ),
     "pairs": pattern(1, 1, -1, -1),
     "tiny": lambda rng, shape: normal(rng, shape) * 1e-41,
     "huge": lambda rng, shape: normal(rng, shape) * 1e20,
@@ -270,6 +273,8 @@ def test_gradients_of_inputs(dy: str, w: str) -> None:
         ("brain", "whole"),
         ("columns", "columns"),
         ("constant", "alternating"),
+        ("ones, some small", "ones, some small"),
+        ("ones, some small", "whole"),
         ("photo", "alternating"),
         ("alternating", "smooth"),
         ("pairs", "rectified"),
