@@ -5,6 +5,7 @@ pytest tests/engine --hypothesis-profile=explore
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 
 import numpy as np
@@ -46,6 +47,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(direct, "part", part)
     return found
+
+
+@pytest.fixture
+def traced() -> Iterator[None]:
+    """Python and NumPy say what they allocate."""
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable, Iterator
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,9 @@ import pytest
 import engine
 from engine.kernels.activations import TABLE
 from engine.threads import get_threads
+from tests.engine.memory import assert_workspace_holds, peak_beside_outputs
+
+pytestmark = pytest.mark.usefixtures("traced")
 
 SLACK = 1 << 20
 """For Python's own objects and NumPy's temporaries of a block."""
@@ -57,22 +58,6 @@ LAYERS: list[tuple[str, str, dict[str, Any], tuple[int, ...], tuple[int, ...]]] 
     ("adaptive_avg_pool", "", {"output_size": 7}, (8, 64, 112, 112), ()),
     ("adaptive_max_pool", "", {"output_size": 7}, (8, 64, 112, 112), ()),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _traced() -> Iterator[None]:
-    tracemalloc.start()
-    yield
-    tracemalloc.stop()
-
-
-def peak_beside_outputs(compute: Callable[[], dict[str, np.ndarray]]) -> int:
-    """Bytes allocated at the worst moment of `compute`, less what it returns."""
-    tracemalloc.reset_peak()
-    before = tracemalloc.get_traced_memory()[0]
-    outputs = compute()
-    peak = tracemalloc.get_traced_memory()[1] - before
-    return peak - sum(a.nbytes for a in outputs.values())
 
 
 @pytest.mark.parametrize(
@@ -343,158 +328,6 @@ def test_the_workspace_holds(
     assert_workspace_holds(operation, action, config, tensors)
 
 
-def assert_workspace_holds(
-    operation: str,
-    action: str,
-    config: dict[str, Any],
-    tensors: dict[str, np.ndarray],
-    wants: list[str] | None = None,
-) -> None:
-    """Compute once, on one thread that has no scratch yet."""
-    specs = {name: engine.TensorSpec(a.shape, str(a.dtype)) for name, a in tensors.items()}
-    call, samples = engine.prepare(operation, action, config, specs, wants)
-    peaks: list[int] = []
-    before = get_threads()
-    engine.set_threads(1)
-    thread = Thread(
-        target=lambda: peaks.append(peak_beside_outputs(lambda: engine.run(call, tensors)))
-    )
-    thread.start()
-    thread.join()
-    engine.set_threads(before)
-    assert 0 < peaks[0] <= call.cost(samples).workspace_bytes
-
-
-@pytest.mark.parametrize("action", ["forward", "backward"])
-@pytest.mark.parametrize(
-    ("operation", "config", "x", "dtype"),
-    [
-        ("lp_pool", {"kernel": 2, "p": 3, "layout": "NHWC"}, (1, 120, 120, 256), "float32"),
-        ("lp_pool", {"kernel": 2, "p": 1}, (1, 1, 2000, 2000), "float32"),
-        ("lp_pool", {"kernel": 200, "p": 3, "layout": "NHWC"}, (1, 200, 200, 64), "float64"),
-        ("lp_pool", {"kernel": [20, 6], "p": 3, "layout": "NHWC"}, (1, 20, 6, 20_000), "float32"),
-        (
-            "adaptive_max_pool",
-            {"output_size": 1, "return_indices": True, "layout": "NHWC"},
-            (1, 200, 200, 64),
-            "float64",
-        ),
-        (
-            "adaptive_max_pool",
-            {"output_size": 1, "return_indices": True},
-            (5, 5000, 120),
-            "float32",
-        ),
-        (
-            "adaptive_max_pool",
-            {"output_size": 1, "return_indices": True},
-            (40, 256, 111, 1),
-            "float64",
-        ),
-        (
-            "avg_pool",
-            {"kernel": [100, 20], "stride": [1, 20], "layout": "NHWC"},
-            (1, 200, 40, 8),
-            "float64",
-        ),
-        ("adaptive_max_pool", {"output_size": 608_030}, (1, 1, 121_606), "float32"),
-        (
-            "max_pool",
-            {"kernel": 80, "return_indices": True, "layout": "NHWC"},
-            (1, 80, 80, 512),
-            "float64",
-        ),
-        (
-            "max_pool",
-            {"kernel": 2, "stride": 1, "return_indices": True, "layout": "NWC"},
-            (1, 2, 2_000_000),
-            "float32",
-        ),
-        (
-            "max_pool",
-            {"kernel": 11, "stride": 1, "dilation": 19, "return_indices": True, "layout": "NHWC"},
-            (1, 210, 210, 64),
-            "float32",
-        ),
-        ("avg_pool", {"kernel": 2, "stride": 1, "layout": "NWC"}, (1, 2, 2_000_000), "float32"),
-        ("avg_pool", {"kernel": 3, "stride": 1, "padding": 1}, (1, 1, 2500, 2500), "float32"),
-        (
-            "avg_pool",
-            {"kernel": 3, "stride": 1, "padding": 1, "count_include_pad": False},
-            (1, 1, 3, 2_000_000),
-            "float64",
-        ),
-        (
-            "avg_pool",
-            {
-                "kernel": [2, 6, 2],
-                "stride": [1, 3, 1],
-                "dilation": [5, 1, 2],
-                "padding": [[3, 11], [5, 0], [2, 8]],
-                "ceil_mode": True,
-                "count_include_pad": False,
-            },
-            (1, 1, 1, 3, 500_000),
-            "float32",
-        ),
-        (
-            "avg_pool",
-            {
-                "kernel": [8, 200],
-                "stride": [1, 10],
-                "dilation": [5, 1],
-                "padding": [[1, 41], [205, 1]],
-                "layout": "NHWC",
-            },
-            (1, 5, 464, 256),
-            "float64",
-        ),
-        ("adaptive_avg_pool", {"output_size": 467_186}, (2, 2, 467_186), "float32"),
-        ("adaptive_avg_pool", {"output_size": 2382}, (2, 2, 238_203), "float32"),
-    ],
-    ids=[
-        "slopes of norms, channels last",
-        "slopes of norms of one plane",
-        "norms of windows larger than a block, channels last",
-        "norms of more channels than a block",
-        "maxima of planes, channels last",
-        "maxima of many short planes",
-        "maxima of many planes of one column",
-        "a small sample of long windows that overlap, channels last",
-        "more outputs than inputs of one plane",
-        "windows larger than a block, channels last",
-        "small windows of more channels than the scratch",
-        "windows with gaps, channels last",
-        "means of more channels than the scratch",
-        "means of a large plane",
-        "divisors of a large plane",
-        "divisors of three axes",
-        "long windows that overlap, channels last",
-        "means of one number each",
-        "means of long windows of one plane",
-    ],
-)
-def test_pooling_holds_its_workspace_whatever_the_size_of_a_sample(
-    operation: str, config: dict[str, Any], x: tuple[int, ...], dtype: str, action: str
-) -> None:
-    rng = np.random.default_rng(0)
-    shapes = {"x": x}
-    if action == "backward":
-        shapes["dy"] = tuple(engine.plan(operation, config, {"x": x}).report()["shapes"]["y"])
-    tensors = {name: rng.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
-    assert_workspace_holds(operation, action, config, tensors)
-    specs = {name: engine.TensorSpec(shape, dtype) for name, shape in shapes.items()}
-    call, samples = engine.prepare(operation, action, config, specs)
-    assert call.cost(samples).workspace_bytes <= 12 << 20
-
-
-def test_settling_nan_of_a_large_plane_holds_the_workspace() -> None:
-    dy = np.zeros((1, 1, 7_000_000))
-    dy[..., ::1000] = np.nan
-    tensors = {"x": np.zeros((1, 1, 14_000_001)), "dy": dy}
-    assert_workspace_holds("avg_pool", "backward", {"kernel": 3, "stride": 2}, tensors)
-
-
 @pytest.mark.parametrize("action", ["forward", "backward"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("approximate", [False, True])
@@ -513,39 +346,3 @@ def test_activations_hold_the_workspace(
     assert_workspace_holds("conv", action, {"activation": activation}, tensors)
     alone = {"x": tensors["x"]} | ({"dy": tensors["x"]} if action == "backward" else {})
     assert_workspace_holds("activation", action, activation, alone)
-
-
-@pytest.mark.parametrize("lowest", [-1, 0])
-@pytest.mark.parametrize("action", ["forward", "backward"])
-@pytest.mark.parametrize(
-    ("layout", "shape", "dtype"),
-    [
-        ("NCW", (1, 2, 1_000_000), "int64"),
-        ("NWC", (1, 1_000_000, 2), "int64"),
-        ("NWC", (1, 2, 1_000_000), "int64"),
-        ("NCW", (1, 1, 2_000_000), "int32"),
-    ],
-    ids=["positions", "channels last", "channels", "indices that are widened"],
-)
-def test_unpooling_of_many_more_indices_than_outputs_holds_its_workspace(
-    layout: str, shape: tuple[int, ...], dtype: str, action: str, lowest: int
-) -> None:
-    y = (1, shape[1], 5) if layout == "NCW" else (1, 5, shape[2])
-    numbers = {"x": np.ones(shape)} if action == "forward" else {"dy": np.ones(y)}
-    indices = np.random.default_rng(0).integers(lowest, 5, shape).astype(dtype)
-    tensors, config = {"indices": indices, **numbers}, {"output_size": 5, "layout": layout}
-    assert_workspace_holds("max_unpool", action, config, tensors)
-
-
-@pytest.mark.parametrize("layout", ["NCW", "NWC"])
-def test_indices_of_many_more_outputs_than_inputs_take_no_more(layout: str) -> None:
-    rng = np.random.default_rng(0)
-    shape, tail = (
-        ([1, 4, 16], (1, 4 + 400_000, 16)) if layout == "NWC" else ([1, 16, 4], (1, 16, 400_004))
-    )
-    config = {"kernel": 1, "padding": 200_000, "layout": layout, "input_shape": shape}
-    tensors = {"indices": rng.integers(-1, 4, tail), "dy": np.ones(tail, np.float32)}
-    specs = {name: engine.TensorSpec(a.shape, str(a.dtype)) for name, a in tensors.items()}
-    call, samples = engine.prepare("max_pool", "backward", config, specs)
-    peak = peak_beside_outputs(lambda: engine.run(call, tensors))
-    assert peak <= get_threads() * call.cost(samples).workspace_bytes
