@@ -20,7 +20,6 @@ from engine.errors import Loc
 MOST_STEPS: Final = 16
 """Steps of a path that are told; more lead to nothing that is read, but in a tensor of very many axes."""
 
-
 MOST_FAULTS: Final = 1000
 """Faults of one body among which the first is looked for: millions of marks would be gigabytes."""
 

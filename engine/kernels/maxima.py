@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile, Windows
 from engine.kernels import ahead, handing, squares
-from engine.kernels.nan import has_nan
 from engine.kernels.patches import inside, within
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import (
@@ -41,7 +40,7 @@ def tile_max(p: Pooling, x: Array, tile: Tile, y: Array) -> None:
     # NumPy's maxima of every second number take four times as long as those of rows.
     rows = p.few is not None and len(p.axes) > 1
     if rows and ahead.pays(stored(p, x)):
-        has_nan(x[within(slices(p.read(tile)))])
+        ahead.read(x[within(slices(p.read(tile)))])
     reduced_along(window_max, p, x, tile, in_order=rows, out=y)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +58,15 @@ LEAST_SIDE = 6
 
 LOOKING = 16
 """Work that takes as long as looking at one number."""
+
+
+class _Sample(NamedTuple):
+    """What is seen of a sample of x or dy: see `sizes`, `alternates` and `short_channels`."""
+
+    means: Means
+    squares: Means
+    alternates: bool
+    short: bool
 
 
 class Choice(NamedTuple):
@@ -109,39 +118,39 @@ def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[slice]) 
     if min(c.positions) < LEAST_SIDE:
         return [(0, 0)] * len(spans)
     both = x, dy
-    found: list[dict[int, tuple[Means, Means]]] = [{}, {}]
-    alternating: set[int] = set()
-    short: list[set[int]] = [set(), set()]
+    found: list[dict[int, _Sample]] = [{}, {}]
 
     def look(number: int, n: int) -> None:
-        sample = both[number][n, 0]
-        found[number][n] = sizes(sample)
-        if alternates(sample):
-            alternating.add(n)
-        if short_channels(sample):
-            short[number].add(n)
+        a = both[number][n, 0]
+        found[number][n] = _Sample(*sizes(a), alternates(a), short_channels(a))
 
     samples = [n for span in spans for n in range(span.start, span.stop)]
     for_each(look, product((0, 1), samples), LOOKING * (x.size + dy.size))
 
     def limit(span: slice) -> Limits:
-        numbers = range(span.start, span.stop)
-        left, right = (
-            Sizes.each(*(sum(of) / len(of) for of in zip(*map(own.get, numbers), strict=True)))
-            for own in found
-        )
+        sides = [[own[n] for n in range(span.start, span.stop)] for own in found]
+        left, right = map(_sizes_of, sides)
         spread = left.spread * right.spread
         if not spread < MOST_JOINT_SPREAD or _few_digits(x[span], dy[span]):
             return 0, 0
-        if _tiny(left.mean, right.mean) or not alternating.isdisjoint(numbers):
+        if _tiny(left.mean, right.mean) or any(a.alternates for a in chain(*sides)):
             return 0, 0
         # Of some channels beside others, a plain sum makes no error either.
-        if not any(own.isdisjoint(numbers) for own in short):
+        if all(any(a.short for a in side) for side in sides):
             return 0, 0
-        more, count = (MOST_JOINT_SPREAD / spread) ** 0.5, len(numbers) * c.places
+        more, count = (MOST_JOINT_SPREAD / spread) ** 0.5, len(sides[0]) * c.places
         return left.largest(left.spread * more, count), right.largest(right.spread * more, count)
 
     return [limit(span) if span.start < span.stop else (0, 0) for span in spans]
+
+
+def _sizes_of(samples: Sequence[_Sample]) -> Sizes:
+    """Those of a request, from those of its samples."""
+    means, squares = np.zeros((2, *samples[0].means.shape))
+    for a in samples:
+        means += a.means
+        squares += a.squares
+    return Sizes.each(means / len(samples), squares / len(samples))
 
 
 def _few_digits(x: Array, dy: Array) -> bool:

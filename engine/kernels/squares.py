@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from engine.geometry import Axis, Tile
 from engine.kernels import ahead
 from engine.kernels.kept import kept
-from engine.kernels.nan import settle
+from engine.kernels.nan import has_nan, settle
 from engine.kernels.slabs import LITTLE
 from engine.threads import Arena
 
@@ -191,11 +191,6 @@ def views(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Views:
     )
 
 
-def _has_nan(numbers: Array) -> bool:
-    least = np.minimum.reduce(numbers, axis=None)
-    return bool(least != least)
-
-
 def hand(x: Array, g: Array, part: Part, dx: Array) -> bool:
     """Write the gradient of the inputs that a tile owns to dx.
 
@@ -203,17 +198,17 @@ def hand(x: Array, g: Array, part: Part, dx: Array) -> bool:
     window's equal maxima gets it. False if some input is NaN: then nothing is written.
     """
     in_order = ahead.pays(x)
-    if in_order and _has_nan(x[part.read]):
+    if in_order and has_nan(x[part.read]):
         return False
     upper, lower = x[part.upper], x[part.lower]
     v = views(upper.shape, x.dtype)
     np.maximum(upper, lower, out=v.best)
     np.less(upper, lower, out=v.lower)
-    if not in_order and _has_nan(v.best):
+    if not in_order and has_nan(v.best):
         return False
     v.compare()
     upstream, bits = g[part.outputs], v.handed.dtype
-    finite = not _has_nan(upstream)
+    finite = not has_nan(upstream)
     v.hand(upstream.view(bits))
     if in_order or not part.covered:
         dx[part.own] = 0

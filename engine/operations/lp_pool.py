@@ -19,6 +19,7 @@ from engine.errors import InvalidValue, fail
 from engine.geometry import block_tile, ranges, tiles
 from engine.kernels.plane_sums import spread, tile_sum
 from engine.kernels.pooling import (
+    BLOCK,
     Blocks,
     Pooling,
     for_each_block,
@@ -34,9 +35,6 @@ from engine.pool import Pool, WindowConfig
 from engine.threads import check_stop
 
 Array = NDArray[Any]
-
-BLOCK = 1 << 18
-"""Numbers whose powers are worked out at a time."""
 
 
 @dataclass(frozen=True)
@@ -119,21 +117,19 @@ def _blocks(p: Pooling, x: Array) -> Blocks:
 
 def _contiguous_power(a: Array, exponent: float) -> Array:
     # Contiguous, so that every element takes NumPy's vector loop and rounds alike.
-    return np.power(np.ascontiguousarray(a), np.asarray(exponent, a.dtype))
+    numbers, raised = np.ascontiguousarray(a).reshape(-1), np.asarray(exponent, a.dtype)
+    powers = np.empty_like(numbers)
+    # Powers take long, and one window may be millions of them.
+    for lo, hi in ranges(numbers.size, BLOCK):
+        check_stop()
+        np.power(numbers[lo:hi], raised, out=powers[lo:hi])
+    return powers.reshape(a.shape)
 
 
 def _power(x: Array, p: float) -> Array:
     if p == 2:
         return x * x
-    if p == 1:
-        return np.abs(x)
-    powers = np.ascontiguousarray(np.abs(x))
-    numbers, exponent = powers.reshape(-1, copy=False), np.asarray(p, x.dtype)
-    # Powers take long, and one window may be millions of them.
-    for lo, hi in ranges(numbers.size, BLOCK):
-        check_stop()
-        np.power(numbers[lo:hi], exponent, out=numbers[lo:hi])
-    return powers
+    return np.abs(x) if p == 1 else _contiguous_power(np.abs(x), p)
 
 
 def _root(powers: Array, p: float) -> Array:
