@@ -242,7 +242,7 @@ class DrainRate:
         """Let time pass; time without work says nothing about the rate and is left out."""
         if self._last is not None and busy:
             # Each sum is the integral of its rate, weighted by exp(-age / RATE_MEMORY_S).
-            decay = math.exp(-max(now - self._last, 0.0) / RATE_MEMORY_S)
+            decay = math.exp((self._last - now) / RATE_MEMORY_S)
             self._busy_s = self._busy_s * decay + RATE_MEMORY_S * (1 - decay)
             self._requests *= decay
             self._nbytes *= decay

@@ -49,3 +49,7 @@ class Origins:
         origin = asked.get(b"origin")
         known = origin is not None and (b"*" in self._allowed or origin in self._allowed)
         return known and b"access-control-request-method" in asked
+
+
+NO_ORIGINS = Origins(())
+"""Of a service that pages of other origins may not call."""

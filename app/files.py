@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import resource
+from contextlib import suppress
 from dataclasses import replace
 
 from app.places import LEAVING_CONNECTIONS
@@ -59,8 +60,11 @@ def with_files(settings: Settings) -> Settings:
     needed = settings.max_connections + besides
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        wanted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        # A system may name no limit and have one all the same, as macOS does.
+        with suppress(ValueError, OverflowError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return settings
     least = least_files(settings)

@@ -17,6 +17,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from app import logs
+from app.cors import NO_ORIGINS, Origins
 from app.dispatcher import Dispatcher
 from app.edge import SMALL_REST, new_request_id
 from app.errors import QueueFull
@@ -73,6 +74,7 @@ class Gate:
         telemetry: Telemetry,
         lifecycle: Lifecycle,
         desks: Desks | None = None,
+        origins: Origins = NO_ORIGINS,
     ) -> None:
         self._dispatcher = dispatcher
         self.few = dispatcher.few
@@ -84,12 +86,13 @@ class Gate:
         self._passed = 0
         self._refused: dict[Known, int] = {}
         # What is the same in all answers is put together here.
-        refusal = problem(QueueFull("%b", retry_after=1.0), "%b")
+        self._refusal = refusal = problem(QueueFull("%b", retry_after=1.0), "%b")
         own = {b"retry-after": b"%d", b"content-length": b"%d"}
         fields = [(name, own.get(name, value)) for name, value in refusal.fields()]
         # Such a request takes no time for anything.
         record = Record("%b", {}, monotonic(), status=refusal.status)
-        self._form = head(refusal.status, [*fields, *record.common_headers()]) + refusal.body
+        self._form = head(refusal.status, [*fields, *record.common_headers(), *origins.headers({})])
+        self._form += refusal.body
         self._same = len(refusal.body) - len("%b%b")
 
     def remember(self, head: Head, headers: Headers, known: Known) -> None:
@@ -99,7 +102,7 @@ class Gate:
             head: that it began with.
             headers: what it says.
         """
-        # Answers to pages of other origins have headers of their own.
+        # Each origin has answers with headers of its own; those without one are alike.
         simple = known.length <= SMALL_REST and all(name != b"origin" for name, _ in headers)
         if simple and head.is_plain(headers):
             if len(self._known) >= KNOWN_HEADS:
@@ -166,6 +169,6 @@ class Gate:
             counts[known.operation, known.action] += count
         self._refused.clear()
         for (operation, action), count in counts.items():
-            self._telemetry.turned_away(operation, action, count)
+            self._telemetry.turned_away(operation, action, self._refusal, count)
             fields = {"operation": operation, "action": action, "requests": count}
             logs.server.info("refused for want of room", extra={"fields": fields})

@@ -119,9 +119,6 @@ class BackgroundHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Queue the record's line, or count it as dropped."""
-        if len(self._lines) >= self._capacity:
-            self.dropped += 1
-            return
         self.put(self.format(record).encode())
 
     def put(self, line: bytes) -> None:
@@ -154,7 +151,7 @@ class BackgroundHandler(logging.Handler):
                     data = data[os.write(self._descriptor, data) :]
             except OSError:
                 # Nobody can read our lines any more; there is nowhere left to say so.
-                self.dropped += len(lines)
+                self.dropped += bytes(data).count(b"\n")
 
 
 def configure(level: str, form: str, descriptor: int = 2) -> BackgroundHandler:

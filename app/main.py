@@ -17,6 +17,7 @@ from app.access import Access
 from app.admission import CostLimits, QueueLimits
 from app.awake import Awake
 from app.batcher import BatchLimits
+from app.cors import Origins
 from app.dispatcher import Dispatcher, DispatchLimits
 from app.edge import Edge
 from app.errors import MethodNotAllowed, NotFound
@@ -109,7 +110,9 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     )
     app.add_middleware(Edge, settings=settings, telemetry=telemetry, lifecycle=lifecycle)
     app.add_exception_handler(HTTPException, _refused_by_the_router)
-    app.state.gate = gate = Gate(dispatcher, telemetry, lifecycle, desks)
+    app.state.gate = gate = Gate(
+        dispatcher, telemetry, lifecycle, desks, Origins(settings.cors_origins)
+    )
     app.compute = Compute(settings, dispatcher, intake, lifecycle, gate, cost, desks)
     app.to_compute = Edge(app.compute, settings, telemetry, lifecycle)
     for router in (

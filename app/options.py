@@ -66,6 +66,23 @@ def _expected(row: Row) -> str:
     return words
 
 
+_SERVICE_LINK = re.compile(
+    rf"{PREFIX}(?:SERVICE_(?:HOST|PORT\w*)|PORT_\d+_(?:TCP|UDP)(?:_(?:ADDR|PORT|PROTO))?)"
+)
+"""What Kubernetes calls the variables in which it tells a container of a Service named `convoke`."""
+
+
+def _ours(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that may be meant for us: one of Kubernetes' is named as our port is."""
+    return {
+        name: text
+        for name, text in environ.items()
+        if name.startswith(PREFIX)
+        and not _SERVICE_LINK.fullmatch(name)
+        and not (name == f"{PREFIX}PORT" and text.startswith(("tcp://", "udp://")))
+    }
+
+
 def parse(row: Row, text: str, source: str) -> Any:
     """The value that `text`, found in `source`, gives to a setting.
 
@@ -111,6 +128,7 @@ def load(environ: Mapping[str, str], options: Mapping[str, str | None] | None = 
         SettingsError: a value is not one that its setting can have.
     """
     values: dict[str, Any] = {}
+    environ = _ours(environ)
     for row in ROWS:
         given = (options or {}).get(row.name)
         if given is not None:
@@ -123,4 +141,4 @@ def load(environ: Mapping[str, str], options: Mapping[str, str | None] | None = 
 def unknown(environ: Mapping[str, str]) -> list[str]:
     """Variables that look like settings and are none, as a misspelt name is."""
     known = {row.variable for row in ROWS}
-    return sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
+    return sorted(name for name in _ours(environ) if name not in known)

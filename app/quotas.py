@@ -42,11 +42,6 @@ class Quotas:
         self._under_way: dict[str, int] = {}
         self._forget_at = FEW_CALLERS
 
-    @property
-    def callers(self) -> int:
-        """How many are remembered."""
-        return len(self._whole.keys() | self._under_way.keys())
-
     def enter(self, caller: str, now: float) -> None:
         """Count a request in; each that is let in must `leave`.
 

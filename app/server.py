@@ -12,7 +12,7 @@ import asyncio
 import gc
 import signal
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from time import monotonic
 
@@ -161,7 +161,7 @@ class Server(uvicorn.Server):
             lost = now - before - SWEEP_S - LAST_READ_S
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Connection):
-                    connection.expire(now, lost if lost > SUSPENDED_S else 0.0)
+                    _tried(connection.expire, now, lost if lost > SUSPENDED_S else 0.0)
             before = now
             if self._intake.most >= LARGE_BYTES:
                 used, kept = now, True
@@ -170,7 +170,15 @@ class Server(uvicorn.Server):
                 kept = False
             self._intake.most = self._intake.held
             if self._berths is not None:
-                self._berths.tend()
+                _tried(self._berths.tend)
+
+
+def _tried(function: Callable[..., None], *arguments: float) -> None:
+    """Call one of those that look after something; what it fails at keeps nobody from the rest."""
+    try:
+        function(*arguments)
+    except Exception as error:  # noqa: BLE001 - else no time would ever be up again
+        logs.server.error("a look after connections or memory failed", exc_info=error)
 
 
 def serve(settings: Settings) -> int:

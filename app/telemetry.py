@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from app import __version__, logs
+from app.problems import Problem
 from app.record import Record
 from app.tally import Tally
 
@@ -90,10 +91,10 @@ class Telemetry:
         if logs.requests.isEnabledFor(logging.INFO):
             logs.request(record.fields())
 
-    def turned_away(self, operation: str, action: str, requests: int) -> None:
-        """Count requests that were refused for want of room before they were read."""
-        self._answers.refused(operation, action, requests)
-        self._rejects.labels("queue-full").inc(requests)
+    def turned_away(self, operation: str, action: str, refusal: Problem, requests: int) -> None:
+        """Count requests that were answered with a problem before they were read."""
+        self._answers.refused(operation, action, refusal.status, requests)
+        self._rejects.labels(refusal.slug).inc(requests)
 
     def connection_refused(self, reason: str) -> None:
         """A connection was refused or ended for what came over it, before it was a request."""
@@ -142,9 +143,9 @@ class _Answers(Collector):
         self._bytes_in += record.bytes_in
         self._bytes_out += record.bytes_out
 
-    def refused(self, operation: str, action: str, requests: int) -> None:
-        """Count requests that were refused for want of room."""
-        key = operation, action, 503
+    def refused(self, operation: str, action: str, status: int, requests: int) -> None:
+        """Count requests that were refused alike."""
+        key = operation, action, status
         self._requests[key] = self._requests.get(key, 0) + requests
 
     def collect(self) -> Iterator[Metric]:

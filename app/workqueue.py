@@ -72,14 +72,16 @@ class WorkQueue:
             return
         future = asyncio.get_running_loop().create_future()
         worker.guard(future)
-        (self._idle_express if express else self._idle).append(future)
+        idle = self._idle_express if express else self._idle
+        idle.append(future)
         try:
             await future
         finally:
             woken = future.done() and not future.cancelled() and future.exception() is None
             if woken and not express:
                 self._woken -= 1
-            future.cancel()
+            if future in idle:  # nobody woke it: the worker died, or is let go
+                idle.remove(future)
 
     @contextmanager
     def served(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from benchmarks.stress.crowd import Account, Crowd
 from benchmarks.stress.harm import HARMS
@@ -45,7 +46,8 @@ async def round_of(
         return await Crowd(service.port, recorded()).go_on(CLIENTS, seconds), done
     finally:
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        with suppress(asyncio.CancelledError):
+            await task  # a harm that could not be done is not to look like one that was borne
 
 
 def _await_end(pids: list[int]) -> None:
@@ -80,7 +82,7 @@ def main() -> int:
         )
     failed += refused.total()
     print(f"{right} right, {failed} not; refused {dict(refused)}; harms {dict(harms)}")
-    return 1 if failed or not right else 0
+    return 1 if failed or not right or not harms else 0
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import json
 import random
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,8 @@ async def soak(
     finally:
         for task in others:
             task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+            with suppress(asyncio.CancelledError):
+                await task  # what it failed at is a failure of the run
 
 
 def growth(samples: list[dict[str, float]], name: str) -> float:

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import os
 import sys
-from urllib.error import URLError
-from urllib.request import urlopen
+from http.client import HTTPException
+from urllib.request import ProxyHandler, build_opener
 
 
 def main() -> int:
     port = os.environ.get("CONVOKE_PORT", "8000")
+    if port.startswith(
+        ("tcp://", "udp://")
+    ):  # Kubernetes' word, which the service does not heed either
+        port = "8000"
+    # A container may be told of a proxy, which is no way to itself.
+    direct = build_opener(ProxyHandler({}))
     try:
-        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2):
+        with direct.open(f"http://127.0.0.1:{port}/readyz", timeout=2):
             return 0
-    except (URLError, TimeoutError) as error:
+    except (OSError, HTTPException) as error:
         print(f"not ready: {error}", file=sys.stderr)
         return 1
 

@@ -30,8 +30,8 @@ JSON = Exchange("json", "json", "application/json", "list")
 """A body is read as this one's, whatever its answer will be."""
 
 GROWTH = 6
-"""Bytes that are made of a byte of JSON at most: ``0,`` becomes a float64, ``é`` an escape, and ``1e9`` a
-float of ours."""
+"""Bytes that are made of a byte of JSON at most: U+007F, one byte of text, becomes an escape of six. Two
+of ``0,`` become the eight of a float64, those of ``é`` an escape of six."""
 
 SLACK_BYTES = 64 << 10
 """For what a short body becomes, such as an error."""

@@ -85,6 +85,7 @@ class ProcessWorker(Child):
         arguments = [ARENAS, options.threads]
         super().__init__(options.command, fds, arguments, urgent=options.urgent)
         self._turn = 0
+        self._stopped = False  # somebody asked for it, maybe before the trip had an arena
         self._reply: asyncio.Future[Message] | None = None
         self._outputs: list[dict[str, Any]] = []
         self._resting: asyncio.TimerHandle | None = None
@@ -93,11 +94,12 @@ class ProcessWorker(Child):
         """Write the inputs into an arena that nobody reads, unless they lie in berths; send the tasks."""
         self._rest_no_more()
         self._outputs = []
+        self._stopped = False
         self._turn = await self._free_turn()
         arena = self._arenas[self._turn]
         laid, written, end = self._lay(trip)
         arena.fit(end)
-        arena.stop = False
+        arena.stop = self._stopped
         views = [arena.views(each.layout.inputs, each.inputs) for each in laid]
 
         def write() -> None:
@@ -170,6 +172,7 @@ class ProcessWorker(Child):
 
     def stop(self) -> None:
         """Raise the flag that the engine polls between blocks."""
+        self._stopped = True
         self._arenas[self._turn].stop = True
 
     async def close(self) -> None:

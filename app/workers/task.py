@@ -174,7 +174,7 @@ class Worker(Protocol):
         """There is nothing to do and no result is needed any more: give memory back."""
 
     def stop(self) -> None:
-        """Ask the computation to end early; `finish` then raises engine.Stopped."""
+        """Ask the computation to end early; `finish` then gives engine.Stopped for it."""
 
     def suspended(self) -> bool:
         """Whether somebody has stopped the worker (SIGSTOP), so that it does not go on by itself."""

@@ -244,7 +244,10 @@ def test_a_client_that_may_send_no_body_is_hung_up_on(answering: ASGIApp, expect
     assert answer.headers["connection"] == "close"
 
 
-def test_a_client_that_was_told_to_send_its_body_is_not() -> None:
+@pytest.mark.parametrize(
+    "pieces", [[b"x" * 1000], [b"x" * 400, b"x" * 600]], ids=["whole", "begun"]
+)
+def test_a_client_that_was_told_to_send_its_body_is_not(pieces: list[bytes]) -> None:
     async def reads(scope: Scope, receive: Receive, send: Send) -> None:
         record = scope[RECORD]
         message = await receive()
@@ -252,7 +255,8 @@ def test_a_client_that_was_told_to_send_its_body_is_not() -> None:
         await fine(scope, receive, send)
 
     asked = {"headers": {"content-length": "1000", "expect": "100-continue"}}
-    answer = Wrapped(reads).ask(method="POST", body=b"x" * 1000, **asked)
+    edge = Wrapped(reads).edge
+    answer = asyncio.run(ask(edge, "POST", "/", asked["headers"], Client(pieces)))
     assert "connection" not in answer.headers
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from app.files import files_besides, least_files
+from app.files import files_besides, least_files, with_files
 from app.settings import Settings
 
 PROGRAM = """
@@ -26,6 +28,20 @@ print(json.dumps([resource.getrlimit(resource.RLIMIT_NOFILE), got.max_connection
 
 BESIDES = files_besides(Settings(workers=2))
 LEAST = least_files(Settings(workers=2))
+
+
+@pytest.mark.parametrize("error", [ValueError, OverflowError])
+def test_a_system_may_have_a_limit_that_it_does_not_name(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise error
+
+    unlimited = resource.RLIM_INFINITY
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (LEAST + 500, unlimited))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    given = Settings(workers=2)
+    assert with_files(given) == replace(given, max_connections=LEAST + 500 - BESIDES)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from app.cors import Origins
 from app.errors import QueueFull, WorkersUnavailable
 from app.few import Few
 from app.gate import KNOWN_HEADS, Gate, Known, Refusal
@@ -103,6 +104,26 @@ def test_a_known_head_is_answered_as_it_would_be_the_long_way(rig: Rig) -> None:
     }
     assert body == json.loads(usual.body)
     assert rig.room.asked == [(Visitor("it's-\"\\mine", 7, "here"), 99, 0)]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "more"),
+    [
+        ("https://a.example", {"vary": "Origin"}),
+        ("*", {"access-control-allow-origin": "*"}),
+    ],
+)
+def test_where_pages_of_other_origins_may_call_it_says_so(
+    allowed: str, more: dict[str, str]
+) -> None:
+    @within
+    def test(rig: Rig) -> None:
+        rig.gate = Gate(rig.room, rig.telemetry, rig.lifecycle, None, Origins([allowed]))  # type: ignore[arg-type]
+        rig.remember(head() + BODY)
+        headers = answered(rig.refusal(head() + BODY))[1]
+        assert more.items() <= headers.items()
+
+    test()
 
 
 @within

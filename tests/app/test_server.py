@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -9,11 +10,16 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from app import server
+from app.connection import Connection
 from app.files import least_files
+from app.routes.body import Intake
+from app.server import Server
 from app.settings import Settings
 from benchmarks.stress.service import until
 from benchmarks.stress.traffic import packed
@@ -32,6 +38,39 @@ from tests.serving import ROOT, serving
 def children(pid: int) -> set[int]:
     listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     return {int(each) for each in listed.split()}
+
+
+def test_one_connection_that_cannot_be_looked_after_keeps_no_other_from_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    looked: list[str] = []
+
+    class Odd(Connection):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def expire(self, *_: float) -> None:
+            looked.append(self.name)
+            if self.name == "broken":
+                raise ZeroDivisionError
+
+    async def two_rounds() -> None:
+        sweeper = asyncio.create_task(Server._sweep(rig))  # type: ignore[arg-type]
+        while len(looked) < 4:
+            assert not sweeper.done()
+            await asyncio.sleep(0)
+        sweeper.cancel()
+
+    monkeypatch.setattr(server, "SWEEP_S", 0.0)
+    monkeypatch.setattr(server, "LAST_READ_S", 0.0)
+    rig = SimpleNamespace(
+        server_state=SimpleNamespace(connections=[Odd("broken"), Odd("sound")]),
+        _intake=Intake(1),
+        _berths=None,
+    )
+    asyncio.run(asyncio.wait_for(two_rounds(), 60))
+    assert looked[:4] == ["broken", "sound"] * 2
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_sigterm_answers_what_is_under_way(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -182,6 +183,24 @@ def test_a_wrong_command_is_refused_in_a_line(
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    version = project.get("version", __version__)
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert version == __version__
     assert run("--version").stdout == f"convoke {version}\n"
+    assert json.loads((ROOT / "app/web/package.json").read_text())["version"] == version
+    assert f"image: convoke:{version}\n" in (ROOT / "docker-compose.yml").read_text()
+
+
+def test_what_kubernetes_tells_of_a_service_of_our_name_is_no_setting() -> None:
+    told = {
+        "CONVOKE_PORT": "tcp://10.0.0.7:8000",
+        "CONVOKE_PORT_8000_TCP": "tcp://10.0.0.7:8000",
+        "CONVOKE_PORT_8000_TCP_ADDR": "10.0.0.7",
+        "CONVOKE_PORT_8000_TCP_PORT": "8000",
+        "CONVOKE_PORT_8000_TCP_PROTO": "tcp",
+        "CONVOKE_SERVICE_HOST": "10.0.0.7",
+        "CONVOKE_SERVICE_PORT": "8000",
+        "CONVOKE_SERVICE_PORT_HTTP": "8000",
+    }
+    assert load(told) == Settings()
+    assert unknown(told) == []
+    assert load(told, {"port": "9"}).port == 9

@@ -16,6 +16,7 @@ from app import few, runner
 from app.batcher import BatchLimits
 from app.dispatcher import Job
 from app.workers import pool
+from app.workers.inline import InlineWorker
 from app.workers.process import ProcessWorker
 from app.workers.task import LONG_TRIP_S, ComputeFailed, Outcome, Task
 from tests.app.dispatching import dispatching, expected, job, scenario
@@ -253,8 +254,13 @@ async def test_what_was_slow_twice_travels_alone(
 
 @scenario
 async def test_the_thread_of_the_server_gives_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = engine.run
+    run, begin = engine.run, InlineWorker.begin
     begun: list[object] = []
+    lengths: list[int] = []
+
+    async def noted(worker: InlineWorker, trip: list[Task], helpers: int = 0) -> None:
+        lengths.append(len(trip))
+        await begin(worker, trip, helpers)
 
     def slow(call: engine.Call, *given: Any, **named: Any) -> Any:
         begun.append(call)
@@ -265,9 +271,11 @@ async def test_the_thread_of_the_server_gives_back_too(monkeypatch: pytest.Monke
     wanted = list(map(expected, jobs))
     async with dispatching(0) as rig:
         monkeypatch.setattr(engine, "run", slow)
+        monkeypatch.setattr(InlineWorker, "begin", noted)
         answers = await asyncio.gather(*map(rig.dispatcher.submit, jobs))
     assert [answer.body for answer in answers] == wanted
     assert len(begun) == len(jobs), "each once"
+    assert sum(lengths) > len(jobs), "some were in a trip before"
 
 
 @scenario

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -249,6 +250,19 @@ def wakefulness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wakefulness:
 def _share() -> None:
     both = threading.Barrier(2, timeout=10)
     threads.for_each(lambda _: both.wait(), [(0,), (1,)], MUCH)
+
+
+def test_a_thread_that_rests_beside_one_that_works_lets_no_processor_sleep(
+    wakefulness: Wakefulness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crew = SimpleNamespace(working=True)
+    monkeypatch.setattr(threads, "_crew", crew)
+    wakefulness.hold()
+    threads._rest()
+    assert wakefulness.held
+    crew.working = False
+    threads._rest()
+    assert not wakefulness.held
 
 
 def _sleeps(wakefulness: Wakefulness) -> bool:

@@ -131,6 +131,9 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(kept) <= 40
         assert sum(kept) <= 6
         assert max(kept, default=0) <= forms.MOST_OF_A_LENGTH
+    for width in range(1000, 1100):
+        same(decoder, packed(x=noise(1, 1, width)))
+        assert len(decoder._known) <= 40, "each length is new"
 
 
 def test_forms_that_nobody_sends_any_more_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
