@@ -17,6 +17,9 @@ from engine.kernels.products import Product, products, run
 from engine.kernels.spacing import READ, WRITTEN, spaced
 from engine.kernels.tiling import TAPS, WIDTH, Block, Tiling, bands, bands_by_point
 
+LEAST_SQUARE = 2.0**-100
+"""Of smaller squares of float32 some are lost."""
+
 Array = NDArray[Any]
 Spans = tuple[tuple[int, int], ...]
 
@@ -83,6 +86,7 @@ class Views:
         into: the products that transform inputs.
         moved: the transformed inputs (s, n, 6, depths, 1, T, K·C), which filters multiply.
         multiplied: what they make, as (s, n, 6, depths, parts, T, O/parts).
+        points: all of that, as it lies.
         back: the products that undo the transform along columns.
         sums: what they make, (rows, strips, tiles·6, D, O).
         made: results (O, D, rows, P).
@@ -94,6 +98,7 @@ class Views:
     into: tuple[Product, ...]
     moved: Array
     multiplied: Array
+    points: Array
     back: tuple[Product, ...]
     sums: Array
     made: Array
@@ -106,6 +111,24 @@ class Views:
         run(self.back)
         run(self.last if y is None else _last(self.shape.plan, self.sums, y))
         return self.made if y is None else y
+
+    def growth(self, made: Array, least: float) -> float:
+        """How much larger the sums at the points are than the results, by their mean squares.
+
+        NaN where a result is not finite, where squares are too large or too small for their type, and where
+        the mean square is below `least`, unless all is 0.
+
+        Args:
+            made: what `multiply` has returned.
+        """
+        # Rows of numbers that lie side by side: of planes, or of pixels where channels are last.
+        rows = made if made is self.made else made.transpose(1, 2, 3, 0)
+        rows = rows.reshape(*rows.shape[: 1 if made is self.made else 2], -1, copy=False)
+        points = float(np.dot(self.points, self.points)) / self.points.size
+        results = float(np.add.reduce(np.vecdot(rows, rows), axis=None)) / made.size
+        if max(least, LEAST_SQUARE) < results < np.inf:
+            return points / results
+        return np.nan if made.any() else 0.0
 
 
 @kept
@@ -139,6 +162,7 @@ def views(shape: Shape) -> Views:
         ((into, under, found), *products(down[None], rows.swapaxes(0, 1), moved)),
         _deep_rows(plan, moved.reshape(strips, heights, tiles, widths, -1), depths),
         parts,
+        made.reshape(-1),
         tuple(products(back[None], made.reshape(strips, 1, len(down), -1), sums)),
         ending,
         results,

@@ -28,9 +28,9 @@ from engine.kernels.evenness import exceeds
 from engine.kernels.gathering import as_items
 from engine.kernels.nan import settle
 from engine.kernels.patches import within
-from engine.kernels.promise import Choice, sample_choices
+from engine.kernels.promise import MOST_GROWTH, Choice, sample_choices
 from engine.kernels.spacing import WRITTEN, spaced
-from engine.kernels.strips import Cut, cuts, views
+from engine.kernels.strips import Cut, Views, cuts, views
 from engine.kernels.tiling import TAPS, WIDTH, Tiling, filter_matrix, tilings
 from engine.threads import aligned, for_each
 
@@ -64,15 +64,15 @@ def forward(
         for n in summed:
             plain(c, x[n : n + 1], rows, bias, y[n : n + 1])
     for plan in tilings(c):
-        limits = {n: choice.limit for n, choice in enumerate(choices) if choice.plan == plan}
-        if limits:
-            _forward(plan, x, w, bias, y, limits)
+        chosen = {n: choice for n, choice in enumerate(choices) if choice.plan == plan}
+        if chosen:
+            _forward(plan, x, w, bias, y, chosen)
 
 
 def _forward(
-    plan: Tiling, x: Array, w: Array, bias: Array | None, y: Array, limits: Mapping[int, float]
+    plan: Tiling, x: Array, w: Array, bias: Array | None, y: Array, chosen: Mapping[int, Choice]
 ) -> None:
-    """`forward` for some samples, each with the largest number that tiles may have."""
+    """`forward` for the samples for which a plan is chosen."""
     c = plan.c
     filters = _transformed(plan, w.reshape(c.outputs, c.channels, -1, TAPS * TAPS))
     flat = len(c.axes) == 2
@@ -82,10 +82,10 @@ def _forward(
         target = volumes[1][n][cut.target]
         v = views(cut.shape)
         v.lines.load(volumes[0][n][cut.source])
-        made, plainly = target, exceeds(v.lines.padded, limits[n])
+        made, plainly = target, exceeds(v.lines.padded, chosen[n].limit)
         if not plainly:
             made = v.multiply(filters, target if target.strides[0] == target.itemsize else None)
-            plainly = not np.isfinite(np.add.reduce(made, axis=None))
+            plainly = not _kept(v, made, chosen[n].least)
         if plainly:
             plain = np.ascontiguousarray(w).reshape(1, c.outputs, -1)
             # Its patches may be more than the scratch holds.
@@ -100,7 +100,14 @@ def _forward(
         if made is not target:
             target[...] = made
 
-    for_each(block, product(limits, cuts(plan)), c.flops * len(limits), BLOCK_FLOPS)
+    for_each(block, product(chosen, cuts(plan)), c.flops * len(chosen), BLOCK_FLOPS)
+
+
+def _kept(v: Views, made: Array, least: float) -> bool:
+    """Whether the results of a block are finite, and as exact as they are to be."""
+    if v.shape.plan.c.wanted != "auto":
+        return bool(np.isfinite(np.add.reduce(made, axis=None)))
+    return v.growth(made, least) <= MOST_GROWTH[v.shape.plan.height]
 
 
 def _tiles(c: Correlation, box: Sequence[slice]) -> Iterator[Tile]:

@@ -127,18 +127,22 @@ def test_a_large_filter_among_those_that_are_not_looked_at() -> None:
 
 def test_digits() -> None:
     a = np.full((3, 4, 9), 3, np.float32)
-    assert digits(a, 24) == 2
-    a[1, 2, 8] = -0.0
-    assert digits(a, 24) == 2
-    a[1, 2, 3] = -5.25
-    assert digits(a, 24) == 5
-    a[2, 3, 8] = 1 + 2.0**-23
-    assert digits(a, 24) == 24
-    a[0, 0, 0] = 1 / 3
-    assert digits(a, 4) > 4
-    assert digits(np.zeros((1, 2, 9), np.float32), 24) == 1
-    assert digits(numbers(4, 4, 8).astype(np.float16).astype(np.float32), 24) == 11
-    assert digits(last(numbers(4, 4, 8))[:, ::-1, ::-1], 23) == 24
+    assert digits(a) == 2
+    a[0] = -0.0
+    assert digits(a) == 2, "zeros are none"
+    a[1] = -5.25
+    assert digits(a) == 5
+    a[2] = 1 + 2.0**-23
+    assert digits(a) == 24, "of half of the numbers"
+    a[0] = -5.25
+    a[1, 2:] = 5
+    assert digits(a) == 24
+    a[2, 1:] = 1
+    assert digits(a) == 5, "most"
+    assert digits(np.zeros((1, 2, 9), np.float32)) == 1
+    assert digits(np.full((1, 1, 1), np.nan, np.float32)) <= 24
+    assert digits(numbers(4, 4, 8).astype(np.float16).astype(np.float32)) in (10, 11)
+    assert digits(last(numbers(40, 30, 8))[:, ::-1, ::-1]) == 24
 
 
 def test_numbers_that_alternate() -> None:

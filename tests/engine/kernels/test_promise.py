@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine.kernels import direct
 from engine.kernels.promise import sample_choices
 
 pytestmark = pytest.mark.usefixtures("as_large")
@@ -105,6 +106,45 @@ def soft(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return a
 
 
+def wave(length: int) -> Draw:
+    """A wave along rows, the same for all, and a little of something else."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        return np.cos(2 * np.pi * np.arange(shape[-1]) / length + 1) * (1 + normal(rng, shape) / 20)
+
+    return draw
+
+
+def ramp(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    rows, columns = np.indices(shape[-2:])
+    return rows - columns / 10 + normal(rng, shape)
+
+
+def stencil(*rows: tuple[int, int, int], each: bool = True) -> Draw:
+    """One filter for all, or times a number of their own for each."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        own = normal(rng, (*shape[:2], 1, 1)) if each else np.ones((*shape[:2], 1, 1))
+        return own * np.array(rows)
+
+    return draw
+
+
+def but_one(draw: Draw) -> Draw:
+    """All but one of whose numbers are as drawn."""
+
+    def drawn(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        a = draw(rng, shape)
+        a[0, 0, 1, 1] = 0.1
+        return a
+
+    return drawn
+
+
+SOBEL = (1, 0, -1), (2, 0, -2), (1, 0, -1)
+LAPLACE = (0, 1, 0), (1, -4, 1), (0, 1, 0)
+
+
 def identity(_: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     a = np.zeros(shape)
     a[..., 1, 1] = np.eye(*shape[:2])
@@ -152,6 +192,18 @@ DRAWS: Mapping[str, Draw] = {
     "centre": taps((1, 1)),
     "edge": taps((0, 0), (0, 1), (1, 0), (1, 1)),
     "identity": identity,
+    "wave of three": wave(3),
+    "wave of six": wave(6),
+    "nearly one": lambda rng, shape: 1.1 + normal(rng, shape) / 100,
+    "nearly a box": lambda rng, shape: 1 + normal(rng, shape) / 10,
+    "ramp": ramp,
+    "rows alike": lambda _, shape: 1.1 * np.resize((1, 1, -2), shape[-1]) * np.ones(shape),
+    "edges": stencil(*SOBEL),
+    "edges across": stencil(*np.transpose(SOBEL)),
+    "second differences": stencil((1, -2, 1), (-2, 4, -2), (1, -2, 1)),
+    "laplacian": stencil(*LAPLACE, each=False),
+    "signs, but one": but_one(lambda rng, shape: np.sign(normal(rng, shape))),
+    "whole, but one": but_one(lambda rng, shape: np.rint(3 * normal(rng, shape))),
 }
 
 
@@ -160,12 +212,16 @@ def drawn(kind: str, seed: int, *shape: int) -> np.ndarray:
 
 
 def errors(
-    action: str, name: str, tensors: Mapping[str, np.ndarray], algorithm: str = "auto"
+    action: str,
+    name: str,
+    tensors: Mapping[str, np.ndarray],
+    algorithm: str = "auto",
+    padding: int = 1,
 ) -> tuple[float, float]:
     """The largest errors of an algorithm and of the plain sum."""
 
     def run(algorithm: str, dtype: str = "f4") -> np.ndarray:
-        config = {"padding": 1, "algorithm": algorithm}
+        config = {"padding": padding, "algorithm": algorithm}
         given = {key: a.astype(dtype) for key, a in tensors.items()}
         if action == "forward":
             return engine.forward("conv", config, **given)[name]
@@ -207,6 +263,39 @@ def test_outputs(channels: int, outputs: int, size: int, x: str, w: str) -> None
     }
     own, plain = errors("forward", "y", tensors)
     assert own <= MARGIN * plain
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize(
+    ("x", "w"),
+    [
+        ("wave of three", "nearly a box"),
+        ("wave of six", "nearly a box"),
+        ("nearly one", "edges"),
+        ("constant", "edges"),
+        ("nearly one", "second differences"),
+        ("ramp", "laplacian"),
+        ("ramp", "edges"),
+        ("rows alike", "edges across"),
+        ("signs", "signs, but one"),
+        ("whole, but one", "whole"),
+    ],
+)
+def test_outputs_of_sums_that_cancel_or_are_exact(x: str, w: str, padding: int) -> None:
+    tensors = {"x": drawn(x, 1, 1, 64, 20, 20), "weight": drawn(w, 2, 64, 64, 3, 3)}
+    own, plain = errors("forward", "y", tensors, padding=padding)
+    assert own <= MARGIN * plain
+
+
+@pytest.mark.parametrize("x", ["normal", "rectified", "half", "photo", "smooth", "soft"])
+@pytest.mark.parametrize("w", ["normal", "soft", "around ten"])
+def test_blocks_of_usual_numbers_are_kept(x: str, w: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unused(*_: object) -> None:
+        raise AssertionError("a block was done again")
+
+    monkeypatch.setattr(direct, "forward_block", unused)
+    given = drawn(x, 1, 2, 64, 27, 33), drawn(w, 2, 64, 64, 3, 3)
+    engine.forward("conv", {"padding": 1}, x=given[0], weight=given[1])
 
 
 @pytest.mark.parametrize(
