@@ -178,10 +178,10 @@ class Filters(NamedTuple):
         spread = Sizes(mean, square).with_one(largest * scale, w[0].size).spread
         return cls(spread, b.reshape(-1, TAPS * TAPS), mean / scale)
 
-    @property
     def flat(self) -> float:
         """How much filters leave of a constant, beside those whose taps have nothing in common."""
-        own, sums = float(np.vdot(self.taps, self.taps)), np.add.reduce(self.taps, axis=1)
+        own = float(np.vdot(self.taps, self.taps))
+        sums = self.taps @ np.ones(self.taps.shape[1], self.taps.dtype)
         return float(np.vdot(sums, sums)) / own if own > 0 else 1.0
 
     def more(self, height: int) -> float:

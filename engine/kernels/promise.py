@@ -50,7 +50,7 @@ MOST_ALIKE = 1.25
 """How much more than of unlike taps tiles of 4 by 4 may add up of a filter: smooth filters make errors of 8
 times a plain sum's with any inputs."""
 
-LEAST_FLAT = {2: 0.05, 4: 0.5}
+LEAST_FLAT = {2: 0.2, 4: 0.5}
 """How much of a constant filters must leave, beside those of unlike taps, for each height of tiles: where
 they take it away, a plain sum stays small all the way."""
 
@@ -100,21 +100,18 @@ class Choice(NamedTuple):
 def sample_choices(c: Correlation, x: Array, w: Array) -> list[Choice]:
     """What does each sample of x (N, 1, C, *S) under w (O, C, K, 9): the fastest that keeps the promise."""
     filters, needed = Filters.of(w), digits(w)
+    flat = filters.flat()
     found = [Choice(None)] * len(x)
     more = cache(filters.more)  # most samples have the first tiles, and none asks about the others
 
     def look(n: int) -> None:
         own = Sizes.together(*sizes(x[n, 0]))
-        if (
-            _tiny(own.mean, filters.mean)
-            or alternates(x[n, 0])
-            or needed + digits(x[n, 0]) <= DIGITS
-        ):
+        if _tiny(own.mean, filters.mean) or alternates(x[n, 0]):
+            return
+        if needed < DIGITS and needed + digits(x[n, 0]) <= DIGITS:
             return
         for plan in tilings(c):
-            if filters.flat < LEAST_FLAT[plan.height] or (
-                plan.height == 4 and more(4) > MOST_ALIKE
-            ):
+            if flat < LEAST_FLAT[plan.height] or (plan.height == 4 and more(4) > MOST_ALIKE):
                 continue
             spread, most = filters.spread * more(plan.height), _most_spread(plan)
             if own.spread * spread < most:
