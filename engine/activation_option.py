@@ -9,6 +9,7 @@ from typing import Any
 from engine.errors import EngineError, InvalidValue, Loc, MissingField, UnknownField, fail, merged
 from engine.kernels.activations import TABLE, Activation
 from engine.options import Flag, Number, Schema
+from engine.words import did_you_mean, one_of
 
 PARAMETERS = {
     "alpha": "Slope or scale of the curved part; see the activation's formula.",
@@ -47,7 +48,8 @@ def _known(name: object, loc: Loc) -> str:
     """The name of an activation that there is."""
     if isinstance(name, str) and name in TABLE:
         return name
-    raise fail(InvalidValue, loc, "no such activation", f"one of {', '.join(TABLE)}", name)
+    msg = f"no such activation{did_you_mean(name, TABLE)}"
+    raise fail(InvalidValue, loc, msg, one_of(TABLE), name)
 
 
 def _settled(name: str, given: Mapping[Any, object], loc: Loc, dims: int) -> Activation:
@@ -57,10 +59,9 @@ def _settled(name: str, given: Mapping[Any, object], loc: Loc, dims: int) -> Act
     settled: list[tuple[str, float | bool]] = []
     for key in given:
         if key != "name" and key not in defaults:
-            expected = f"one of {', '.join(['name', *defaults])}"
-            errors.append(
-                fail(UnknownField, (*loc, str(key)), f"{name} has no such field", expected, key)
-            )
+            known = ["name", *defaults]
+            msg = f"{name} has no such field{did_you_mean(key, known)}"
+            errors.append(fail(UnknownField, (*loc, str(key)), msg, one_of(known), key))
     for key, default in defaults.items():
         kind = Flag() if isinstance(default, bool) else Number()
         try:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import InvalidValue, Loc, fail
+from engine.words import did_you_mean
 
 Array = NDArray[Any]
 
@@ -23,8 +24,8 @@ def read_layout(layout: str | None, dims: int) -> bool:
     first, last = f"NC{SPATIAL[dims]}", f"N{SPATIAL[dims]}C"
     if layout in (None, first, last):
         return layout == last
-    loc = ("config", "layout")
-    raise fail(InvalidValue, loc, "not a layout of x", f"{first} or {last}", layout)
+    msg = f"not a layout of x{did_you_mean(layout, (first, last))}"
+    raise fail(InvalidValue, ("config", "layout"), msg, f"{first} or {last}", layout)
 
 
 def read_weight_layout(

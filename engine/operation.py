@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from engine.configs import config_schema, read_config
 from engine.errors import EmptyOutput, Loc, MissingField, ShapeMismatch, fail
 from engine.layouts import spatial_axis
-from engine.options import Schema, config_schema, read_config
+from engine.options import Schema
 from engine.plans import ACTIONS, Action, Plan
 
 Array = NDArray[Any]

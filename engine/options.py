@@ -1,19 +1,19 @@
 """Config fields: what each accepts, how it is read, and the JSON Schema that says so.
 
-An operation's config is a frozen dataclass whose fields are made with `option(...)`. Every kind of
-field is one small class with `read` (a plain value to the field's value, or InvalidValue with the
-field's path) and `schema`. Booleans are never integers.
+An operation's config is a frozen dataclass whose fields are made with `option(...)`; `engine.configs`
+reads it. Every kind of field is one small class with `read` (a plain value to the field's value, or
+InvalidValue with the field's path) and `schema`. Booleans are never integers.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-from engine.errors import EngineError, InvalidValue, Loc, MissingField, UnknownField, fail, merged
+from engine.errors import InvalidValue, Loc, fail
+from engine.words import did_you_mean, one_of
 
 LARGEST = 2**31 - 1
 """The largest integer that a config field accepts."""
@@ -76,8 +76,8 @@ class Padding:
     def read(self, value: object, loc: Loc, dims: int) -> str | Pads:
         if isinstance(value, str):
             if value not in self.names:
-                expected = f"one of {', '.join(self.names)}, or integers"
-                raise fail(InvalidValue, loc, "unknown padding", expected, value)
+                msg = f"unknown padding{did_you_mean(value, self.names)}"
+                raise fail(InvalidValue, loc, msg, f"{one_of(self.names)}, or integers", value)
             return value
         if not isinstance(value, list | tuple):
             return ((read_integer(value, loc, 0),) * 2,) * dims
@@ -110,7 +110,8 @@ class Choice:
 
     def read(self, value: object, loc: Loc, dims: int) -> str:  # noqa: ARG002
         if not isinstance(value, str) or value not in self.names:
-            raise fail(InvalidValue, loc, "unknown name", f"one of {', '.join(self.names)}", value)
+            msg = f"unknown name{did_you_mean(value, self.names)}"
+            raise fail(InvalidValue, loc, msg, one_of(self.names), value)
         return value
 
     def schema(self) -> Schema:
@@ -247,47 +248,3 @@ def option(kind: Kind, help: str, default: Any = _REQUIRED) -> Any:  # noqa: A00
 def options(config: type[Any]) -> dict[str, Option]:
     """The options of a config dataclass, by field name."""
     return {field.name: field.metadata["option"] for field in dataclasses.fields(config)}
-
-
-C = TypeVar("C")
-
-
-def read_config(kind: type[C], values: object, dims: int, loc: Loc = ("config",)) -> C:
-    """Read a plain mapping into a config dataclass, reporting every field that is wrong at once.
-
-    Raises:
-        InvalidValue, UnknownField, MissingField: by kind of mistake; InvalidRequest where mixed.
-    """
-    if values is None:
-        values = {}
-    if not isinstance(values, Mapping):
-        raise fail(InvalidValue, loc, "not a map", "a map of fields", type(values).__name__)
-    table = options(kind)
-    errors: list[EngineError] = [
-        fail(UnknownField, (*loc, str(name)), "no such field", f"one of {', '.join(table)}", name)
-        for name in values
-        if name not in table
-    ]
-    known: dict[str, Any] = {}
-    for name, entry in table.items():
-        value = values.get(name, entry.default)
-        try:
-            if name not in values and entry.required:
-                raise fail(MissingField, (*loc, name), "required", entry.help, None)
-            known[name] = entry.read(value, (*loc, name), dims)
-        except EngineError as error:
-            errors.append(error)
-    if errors:
-        raise merged(errors)
-    return kind(**known)
-
-
-def config_schema(kind: type[Any]) -> Schema:
-    """The JSON Schema of a whole config."""
-    table = options(kind)
-    return {
-        "type": "object",
-        "properties": {name: entry.schema() for name, entry in table.items()},
-        "required": [name for name, entry in table.items() if entry.required],
-        "additionalProperties": False,
-    }

@@ -9,6 +9,7 @@ from importlib import import_module
 from engine import operations
 from engine.errors import UnknownOperation, fail
 from engine.operation import Operation
+from engine.words import did_you_mean, one_of
 
 ALIASES = {"deconv": "conv_transpose"}
 
@@ -28,6 +29,6 @@ def find(name: str) -> Operation:
     """The operation of that name or alias; raises UnknownOperation."""
     operation = table().get(ALIASES.get(name, name))
     if operation is None:
-        expected = f"one of {', '.join(table())}"
-        raise fail(UnknownOperation, ("operation",), "no such operation", expected, name)
+        msg = f"no such operation{did_you_mean(name, table())}"
+        raise fail(UnknownOperation, ("operation",), msg, one_of(table()), name)
     return operation

@@ -26,6 +26,7 @@ from engine.errors import (
 from engine.operation import Operation, require_shape
 from engine.plans import ACTIONS, PER_SAMPLE, Action, Plan, TensorSpec
 from engine.registry import find
+from engine.words import did_you_mean, one_of
 
 FLOATS = ("float16", "float32", "float64")
 DEEPEST = 6
@@ -114,8 +115,8 @@ def _prepared(
 ) -> tuple[Call, int]:
     operation = find(name)
     if action not in ACTIONS:
-        expected = " or ".join(ACTIONS)
-        raise fail(UnknownAction, ("action",), "no such action", expected, action)
+        msg = f"no such action{did_you_mean(action, ACTIONS)}"
+        raise fail(UnknownAction, ("action",), msg, " or ".join(ACTIONS), action)
     specs = {name: TensorSpec(*spec) for name, spec in key}
     _check_names(operation.inputs(action), specs)
     plan, samples = resolve(operation, _thaw(config), specs)
@@ -155,7 +156,13 @@ def resolve(operation: Operation, config: Any, specs: Mapping[str, TensorSpec]) 
 
 def _check_names(inputs: Mapping[str, bool], specs: Mapping[str, TensorSpec]) -> None:
     errors: list[EngineError] = [
-        fail(UnknownField, (name,), "no such tensor here", f"one of {', '.join(inputs)}", name)
+        fail(
+            UnknownField,
+            (name,),
+            f"no such tensor here{did_you_mean(name, inputs)}",
+            one_of(inputs),
+            name,
+        )
         for name in specs
         if name not in inputs
     ]
@@ -223,6 +230,6 @@ def _wants(
         raise fail(InvalidValue, ("wants",), "not a list of names", ", ".join(allowed), wants)
     for place, name in enumerate(wants):
         if name not in allowed:
-            expected = f"one of {', '.join(allowed)}"
-            raise fail(InvalidValue, ("wants", place), "cannot be given here", expected, name)
+            msg = f"cannot be given here{did_you_mean(name, allowed)}"
+            raise fail(InvalidValue, ("wants", place), msg, one_of(allowed), name)
     return tuple(name for name in allowed if name in wants)

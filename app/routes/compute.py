@@ -43,6 +43,7 @@ from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import Body, Exchange, Form, Piece, encode_map, full_name, negotiate
 from engine.errors import UnknownAction, UnknownOperation, fail
+from engine.words import did_you_mean, one_of
 
 _ALONE = nullcontext()
 
@@ -139,13 +140,14 @@ class Compute:
         record.operation = record.action = "unknown"
         name = self._names.get(params["operation"])
         if name is None:
-            expected = f"one of {', '.join(sorted(self._names))}"
-            got = params["operation"]
-            raise fail(UnknownOperation, ("operation",), "no such operation", expected, got)
+            expected, got = one_of(sorted(self._names)), params["operation"]
+            msg = f"no such operation{did_you_mean(got, self._names)}"
+            raise fail(UnknownOperation, ("operation",), msg, expected, got)
         record.operation = name
         if params["action"] not in ACTIONS:
-            expected = f"one of {', '.join(ACTIONS)}"
-            raise fail(UnknownAction, ("action",), "no such action", expected, params["action"])
+            got = params["action"]
+            msg = f"no such action{did_you_mean(got, ACTIONS)}"
+            raise fail(UnknownAction, ("action",), msg, one_of(ACTIONS), got)
         record.action = params["action"]
 
     def _check_room(self, asked: Asked) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.errors import Issue, UnknownField
+from engine.words import did_you_mean
 
 
 class Keys:
@@ -23,16 +24,14 @@ class Keys:
         """
         if not others:
             return
-        known = f"only {', '.join(self._known(operation, action))}"
-        fields = self._fields[operation]
-        raise UnknownField(
-            [
-                Issue((key,), "this stands in config, not beside it", f"config.{key}", key)
-                if key in fields
-                else Issue((key,), "no such key here", known, key)
-                for key in others
-            ]
-        )
+        raise UnknownField([self._issue(operation, action, key) for key in others])
+
+    def _issue(self, operation: str, action: str, key: str) -> Issue:
+        fields, known = self._fields[operation], self._known(operation, action)
+        if key in fields:
+            return Issue((key,), "this stands in config, not beside it", f"config.{key}", key)
+        hint = did_you_mean(key, known) or did_you_mean(key, fields, "config.")
+        return Issue((key,), f"no such key here{hint}", f"only {', '.join(known)}", key)
 
     def _known(self, operation: str, action: str) -> list[str]:
         if action == "plan":

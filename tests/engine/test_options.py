@@ -13,6 +13,7 @@ import pytest
 import engine
 from engine import errors
 from engine.activation_option import ACTIVATION
+from engine.configs import config_schema, read_config
 from engine.options import (
     LARGEST,
     Choice,
@@ -23,9 +24,7 @@ from engine.options import (
     Padding,
     PerAxis,
     Shape,
-    config_schema,
     option,
-    read_config,
 )
 
 LOC = ("config", "field")

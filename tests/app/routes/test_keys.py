@@ -28,9 +28,22 @@ def refused(operation: str, action: str, *others: str) -> tuple[Issue, ...]:
 def test_a_key_that_nobody_knows_is_told_those_that_there_are(
     operation: str, action: str, expected: str
 ) -> None:
-    assert refused(operation, action, "input") == (
-        Issue(("input",), "no such key here", expected, "input"),
-    )
+    issue = Issue(("foo",), "no such key here", expected, "foo")
+    assert refused(operation, action, "foo") == (issue,)
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("W", "; did you mean weight?"),
+        ("strides", "; did you mean config.stride?"),
+        ("want", ""),
+        ("foo", ""),
+    ],
+)
+def test_a_key_of_another_library_is_told_ours(key: str, hint: str) -> None:
+    (issue,) = refused("conv", "forward", key)
+    assert issue.msg == f"no such key here{hint}"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""A whole config: read from a plain map, with every field that is wrong named at once, and its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from engine.errors import EngineError, InvalidValue, Loc, MissingField, UnknownField, fail, merged
+from engine.options import Schema, options
+from engine.words import did_you_mean, one_of
+
+C = TypeVar("C")
+
+
+def read_config(kind: type[C], values: object, dims: int, loc: Loc = ("config",)) -> C:
+    """Read a plain mapping into a config dataclass, reporting every field that is wrong at once.
+
+    Raises:
+        InvalidValue, UnknownField, MissingField: by kind of mistake; InvalidRequest where mixed.
+    """
+    if values is None:
+        values = {}
+    if not isinstance(values, Mapping):
+        raise fail(InvalidValue, loc, "not a map", "a map of fields", type(values).__name__)
+    table = options(kind)
+    errors: list[EngineError] = [
+        fail(
+            UnknownField,
+            (*loc, str(name)),
+            f"no such field{did_you_mean(name, table)}",
+            one_of(table),
+            name,
+        )
+        for name in values
+        if name not in table
+    ]
+    known: dict[str, Any] = {}
+    for name, entry in table.items():
+        value = values.get(name, entry.default)
+        try:
+            if name not in values and entry.required:
+                raise fail(MissingField, (*loc, name), "required", entry.help, None)
+            known[name] = entry.read(value, (*loc, name), dims)
+        except EngineError as error:
+            errors.append(error)
+    if errors:
+        raise merged(errors)
+    return kind(**known)
+
+
+def config_schema(kind: type[Any]) -> Schema:
+    """The JSON Schema of a whole config."""
+    table = options(kind)
+    return {
+        "type": "object",
+        "properties": {name: entry.schema() for name, entry in table.items()},
+        "required": [name for name, entry in table.items() if entry.required],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,126 @@
+"""The words of errors: counts, lists of names, and what was meant by a name from elsewhere.
+
+Nothing here is read as a request: a name that is not ours is refused, and the refusal says what ours is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+LONGEST = 32
+"""Characters of a name that is compared with others: it takes time that grows with their square."""
+
+CLOSE = 0.75
+"""How much alike two names are of which one is taken for a slip of the other; 1 is equal."""
+
+FOREIGN = {
+    # Tensors.
+    "x": "input inputs data image images",
+    "weight": "w weights kernel kernels filter filters",
+    "bias": "b biases",
+    "indices": "index argmax mask",
+    "dy": "grad_output grad_outputs grad_y gradient grad dout upstream",
+    "dx": "grad_input grad_x",
+    "dweight": "grad_weight grad_w dw",
+    "dbias": "grad_bias grad_b db",
+    "y": "output outputs out",
+    # Fields of config.
+    "kernel": "kernel_size kernel_shape pool_size ksize window window_size size",
+    "stride": "strides step",
+    "padding": "pad pads auto_pad",
+    "padding_mode": "pad_mode mode",
+    "dilation": "dilations dilation_rate rate rhs_dilation",
+    "groups": "group num_group feature_group_count",
+    "layout": "data_format data_layout",
+    "weight_layout": "weight_format filter_format kernel_layout",
+    "activation": "act nonlinearity relu leaky_relu elu selu gelu silu swish sigmoid tanh softplus",
+    "output_size": "output_shape size",
+    "return_indices": "return_mask",
+    "ceil_mode": "ceil",
+    "p": "norm_type ord norm",
+    "name": "activation type function",
+    "alpha": "negative_slope slope",
+    # Values of fields.
+    "same": "same_upper",
+    "valid": "none no",
+    "replicate": "edge nearest",
+    "zeros": "constant",
+    "circular": "wrap",
+    "lowest": "-inf",
+    "silu": "swish",
+    "exponential": "exp",
+    "identity": "linear none",
+    **dict.fromkeys(("NWC", "NHWC", "NDHWC"), "channels_last"),
+    **dict.fromkeys(("NCW", "NCHW", "NCDHW"), "channels_first"),
+    # Operations, without the number of their dimensions, and actions.
+    "conv": "convolution cross_correlation correlate depthwise_conv",
+    "conv_transpose": "transposed_conv conv_transposed convolution_transpose deconvolution",
+    "max_pool": "max_pooling",
+    "avg_pool": "average_pool average_pooling mean_pool",
+    "adaptive_avg_pool": "global_avg_pool global_average_pool global_average_pooling",
+    "adaptive_max_pool": "global_max_pool global_max_pooling",
+    "forward": "call predict apply",
+    "backward": "grad gradient vjp",
+    "plan": "shape shapes",
+}
+"""Our names, and those that PyTorch, ONNX, Keras, TensorFlow and JAX have for the same."""
+
+IN_SHAPES = {
+    **dict.fromkeys(
+        ("kernel", "kernelsize", "kernelshape", "outchannels", "filters"),
+        "the shape of weight tells it",
+    ),
+    "inchannels": "the shape of x tells it",
+    "bias": "it is a tensor, beside config",
+}
+"""Fields that convolutions have elsewhere; here the tensors say the same."""
+
+OTHERS = frozenset(("relu6", "prelu", "celu", "crelu", "rrelu", "softsign", "logsigmoid"))
+"""Functions that are not ours, whose names are close to those of ours."""
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number of things, as `1 item` and `2 items`."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def one_of(names: Iterable[str]) -> str:
+    """What is expected where a name out of some is; of one name, that."""
+    several = list(names)
+    return several[0] if len(several) == 1 else f"one of {', '.join(several)}"
+
+
+def did_you_mean(name: object, known: Iterable[str], prefix: str = "") -> str:
+    """The end of a message about a name that is not among the known: what was meant, or nothing.
+
+    Args:
+        prefix: put before a name that is found, as the path that leads to it.
+    """
+    if not isinstance(name, str) or len(name) > LONGEST:
+        return ""
+    plain, ours = _plain(name), {_plain(one): one for one in known}
+    for other in (plain, *_MEANT.get(plain, ())):
+        if other in ours:
+            return f"; did you mean {prefix}{ours[other]}?"
+    if plain in IN_SHAPES and "weightlayout" in ours:
+        return f"; {IN_SHAPES[plain]}"
+    close = [] if plain in OTHERS else get_close_matches(plain, ours, 1, CLOSE)
+    return f"; did you mean {prefix}{ours[close[0]]}?" if close else ""
+
+
+def _plain(name: str) -> str:
+    """A name without what spellings of it differ in, and without its number of dimensions."""
+    return re.sub(r"[123]d|[_ -]", "", name.lower())
+
+
+def _inverted() -> dict[str, list[str]]:
+    meant: dict[str, list[str]] = {}
+    for ours, names in FOREIGN.items():
+        for name in names.split():
+            meant.setdefault(_plain(name), []).append(_plain(ours))
+    return meant
+
+
+_MEANT = _inverted()

@@ -1,0 +1,105 @@
+"""What is said of names from elsewhere: the right one where that is sure, and nothing where it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine
+from engine import errors
+from engine.words import FOREIGN, counted, did_you_mean, one_of
+
+CONV = {"x": np.zeros((1, 1, 3, 3)), "weight": np.zeros((1, 1, 1, 1))}
+X = {"x": np.zeros((1, 1, 3, 3))}
+
+
+def said(call: Any, *args: Any, **tensors: Any) -> str:
+    with pytest.raises(errors.EngineError) as caught:
+        call(*args, **tensors)
+    return " ".join(issue.msg for issue in caught.value.issues)
+
+
+@pytest.mark.parametrize(
+    ("operation", "config", "meant"),
+    [
+        ("conv", {"paddding": 1}, "padding"),
+        ("conv", {"Stride": 1}, "stride"),
+        ("conv", {"strides": 1}, "stride"),
+        ("conv", {"pads": 1}, "padding"),
+        ("conv", {"dilation_rate": 1}, "dilation"),
+        ("conv", {"group": 1}, "groups"),
+        ("conv", {"data_format": "NHWC"}, "layout"),
+        ("conv", {"layout": "channels_last"}, "NHWC"),
+        ("conv", {"padding": "SAME_UPPER"}, "same"),
+        ("conv", {"padding": "VALID"}, "valid"),
+        ("conv", {"padding_mode": "edge"}, "replicate"),
+        ("conv", {"activation": "swish"}, "silu"),
+        ("conv", {"activation": {"name": "leaky_relu", "negative_slope": 0.1}}, "alpha"),
+        ("max_pool", {"kernel": 2, "kernel_size": 2}, "kernel"),
+        ("lp_pool", {"kernel": 2, "norm_type": 2}, "p"),
+    ],
+)
+def test_a_field_or_a_value_of_another_library_is_told_ours(
+    operation: str, config: dict[str, Any], meant: str
+) -> None:
+    tensors = CONV if operation == "conv" else X
+    assert f"; did you mean {meant}?" in said(engine.forward, operation, config, **tensors)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("conv2d", "conv"),
+        ("Conv1d", "conv"),
+        ("MaxPool2d", "max_pool"),
+        ("avg_pool3d", "avg_pool"),
+        ("ConvTranspose2d", "conv_transpose"),
+        ("Conv2DTranspose", "conv_transpose"),
+        ("GlobalAveragePool", "adaptive_avg_pool"),
+        ("relu", "activation"),
+        ("max_pol", "max_pool"),
+    ],
+)
+def test_an_operation_of_another_library_is_told_ours(name: str, meant: str) -> None:
+    assert said(engine.forward, name, {}, **X).endswith(f"; did you mean {meant}?")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("input", "x"), ("X", "x"), ("W", "weight"), ("kernel", "weight"), ("b", "bias")],
+)
+def test_a_tensor_of_another_library_is_told_ours(name: str, meant: str) -> None:
+    tensors = CONV | {name: np.zeros(1)}
+    assert f"; did you mean {meant}?" in said(engine.forward, "conv", {}, **tensors)
+
+
+def test_gradients_too() -> None:
+    assert "did you mean dy?" in said(engine.backward, "conv", {}, **CONV, grad_output=np.zeros(1))
+    dy = np.zeros((1, 1, 3, 3))
+    assert "did you mean dx?" in said(engine.backward, "conv", {}, ["grad_input"], **CONV, dy=dy)
+
+
+def test_what_the_tensors_tell_is_told() -> None:
+    assert said(engine.forward, "conv", {"kernel_size": 3}, **CONV).endswith(
+        "; the shape of weight tells it"
+    )
+    assert "weight" not in said(engine.forward, "max_unpool", {"kernel_size": 3}, **X)
+
+
+@pytest.mark.parametrize("name", ["foo", "relu6", "", "p" * 33, 7, None])
+def test_where_nothing_is_sure_nothing_is_said(name: object) -> None:
+    assert did_you_mean(name, ["padding", "relu", "name"]) == ""
+
+
+def test_every_name_of_ours_in_the_table_exists() -> None:
+    catalogue = engine.operations()
+    known = str(catalogue) + "forward backward plan NWC NCW NDHWC NCDHW"
+    assert [name for name in FOREIGN if name not in known] == []
+
+
+def test_counts_and_lists_of_names() -> None:
+    assert [counted(n, "item") for n in (0, 1, 2)] == ["0 items", "1 item", "2 items"]
+    assert [counted(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]
+    assert (one_of(["x"]), one_of(["x", "dy"])) == ("x", "one of x, dy")
