@@ -36,12 +36,34 @@ class ActivationKind:
     def read_map(self, value: Mapping[Any, object], loc: Loc, dims: int) -> Activation:
         """The activation that a map names."""
         if "name" not in value:
-            raise fail(MissingField, (*loc, "name"), "required", "the activation's name", None)
+            raise _nameless(value, loc)
         return _settled(_known(value["name"], (*loc, "name")), value, loc, dims)
 
     def schema(self) -> Schema:
         """The JSON Schema of a name, or of a map for each name."""
         return {"anyOf": [{"enum": list(TABLE)}, *activation_schemas()]}
+
+
+def _nameless(value: Mapping[Any, object], loc: Loc) -> EngineError:
+    """The error of a map that names no activation, and of its keys that none of them has."""
+    missing = fail(MissingField, (*loc, "name"), "required", "the activation's name", None)
+    known = ["name", *PARAMETERS]
+    return merged(
+        [
+            missing,
+            *(
+                fail(
+                    UnknownField,
+                    (*loc, str(key)),
+                    f"no such field{did_you_mean(key, known)}",
+                    one_of(known),
+                    key,
+                )
+                for key in value
+                if key not in known
+            ),
+        ]
+    )
 
 
 def _known(name: object, loc: Loc) -> str:

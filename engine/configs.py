@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from engine.errors import EngineError, InvalidValue, Loc, MissingField, UnknownField, fail, merged
-from engine.options import Schema, options
+from engine.options import Option, Schema, options
 from engine.words import did_you_mean, one_of
 
 C = TypeVar("C")
+
+ACCEPTED = {"integer": "an integer", "array": "a list of one per spatial axis"}
 
 
 def read_config(kind: type[C], values: object, dims: int, loc: Loc = ("config",)) -> C:
@@ -39,13 +41,20 @@ def read_config(kind: type[C], values: object, dims: int, loc: Loc = ("config",)
         value = values.get(name, entry.default)
         try:
             if name not in values and entry.required:
-                raise fail(MissingField, (*loc, name), "required", entry.help, None)
+                raise fail(MissingField, (*loc, name), "required", _accepted(entry), None)
             known[name] = entry.read(value, (*loc, name), dims)
         except EngineError as error:
             errors.append(error)
     if errors:
         raise merged(errors)
     return kind(**known)
+
+
+def _accepted(entry: Option) -> str:
+    """What a required field takes, in words."""
+    schema = entry.schema()
+    kinds = [one["type"] for one in schema.get("anyOf", [schema])]
+    return " or ".join(ACCEPTED.get(kind, kind) for kind in kinds)
 
 
 def config_schema(kind: type[Any]) -> Schema:

@@ -30,7 +30,7 @@ from engine.kernels.dispatch import (
 )
 from engine.kernels.requests import sum_by_request
 from engine.layouts import channels_first, read_layout, read_weight_layout, split_tail
-from engine.operation import Operation, Tails, require_shape, require_tail
+from engine.operation import Operation, Tails, require_rank, require_shape, require_tail
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
 from engine.plans import Action, Plan
 from engine.threads import PART_BYTES, SCRATCH_BYTES
@@ -141,9 +141,7 @@ class Convolution(Operation):
         channels_last = read_layout(config.layout, dims)
         order = read_weight_layout(config.weight_layout, dims, channels_last, self.canonical)
         weight = require_tail(tails, "weight")
-        if len(weight) != dims + 2:
-            expected = f"{dims + 2} axes"
-            raise fail(ShapeMismatch, ("weight", "shape"), "wrong rank", expected, list(weight))
+        require_rank("weight", weight, dims)
         channels, sizes = split_tail(tails["x"], channels_last)
         outer, inner, *kernel = (weight[axis] for axis in order)
         return Reading(channels_last, order, channels, sizes, outer, inner, tuple(kernel))

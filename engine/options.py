@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from engine.errors import InvalidValue, Loc, fail
-from engine.words import did_you_mean, one_of
+from engine.words import counted, did_you_mean, one_of
 
 LARGEST = 2**31 - 1
 """The largest integer that a config field accepts."""
@@ -33,9 +33,11 @@ class Kind(Protocol):
 
 def read_integer(value: object, loc: Loc, minimum: int) -> int:
     """Read one bounded integer."""
-    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= LARGEST:
-        expected = f"an integer from {minimum} to {LARGEST}"
-        raise fail(InvalidValue, loc, "not an acceptable integer", expected, value)
+    expected = f"an integer from {minimum} to {LARGEST}"
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise fail(InvalidValue, loc, "not an integer", expected, value)
+    if not minimum <= value <= LARGEST:
+        raise fail(InvalidValue, loc, "out of range", expected, value)
     return value
 
 
@@ -49,7 +51,8 @@ class PerAxis:
     def read(self, value: object, loc: Loc, dims: int) -> tuple[int | None, ...]:
         if isinstance(value, list | tuple):
             if len(value) != dims:
-                expected = f"{dims} entries, one per spatial axis, or one integer"
+                entries = counted(dims, "entry", "entries")
+                expected = f"{entries}, one per spatial axis, or one integer"
                 raise fail(InvalidValue, loc, "wrong number of entries", expected, len(value))
             return tuple(self._one(entry, (*loc, axis)) for axis, entry in enumerate(value))
         return (self._one(value, loc),) * dims
@@ -82,7 +85,8 @@ class Padding:
         if not isinstance(value, list | tuple):
             return ((read_integer(value, loc, 0),) * 2,) * dims
         if len(value) != dims:
-            expected = f"{dims} entries, one per spatial axis"
+            entries = counted(dims, "entry", "entries")
+            expected = f"{entries}, an integer or [low, high] for each spatial axis, or one integer"
             raise fail(InvalidValue, loc, "wrong number of entries", expected, len(value))
         return tuple(_pair(entry, (*loc, axis)) for axis, entry in enumerate(value))
 
@@ -159,14 +163,14 @@ class Number:
     positive: bool = False
 
     def read(self, value: object, loc: Loc, dims: int) -> float:  # noqa: ARG002
-        number = math.nan
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            try:
-                number = float(value) + 0.0
-            except OverflowError:
-                number = math.inf
+        expected = "a finite number above 0" if self.positive else "a finite number"
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise fail(InvalidValue, loc, "not a number", expected, value)
+        try:
+            number = float(value) + 0.0
+        except OverflowError:
+            number = math.inf
         if not math.isfinite(number) or (self.positive and number <= 0):
-            expected = "a finite number above 0" if self.positive else "a finite number"
             raise fail(InvalidValue, loc, "not an acceptable number", expected, value)
         return number
 

@@ -140,8 +140,9 @@ def resolve(operation: Operation, config: Any, specs: Mapping[str, TensorSpec]) 
     low, high = operation.ranks()
     rank = len(shapes[leading])
     if not low <= rank <= high:
-        loc = (leading, "shape")
-        raise fail(ShapeMismatch, loc, "wrong rank", f"{low} to {high} axes", list(shapes[leading]))
+        meant = " (samples, channels, 1 to 3 spatial)" if low == 3 else ""
+        expected, got = f"{low} to {high} axes{meant}", list(shapes[leading])
+        raise fail(ShapeMismatch, (leading, "shape"), "wrong rank", expected, got)
     _check_sizes(shapes)
     settled = operation.read_config(config, rank - 2)
     tails = {name: shape[1:] if name in PER_SAMPLE else shape for name, shape in shapes.items()}
@@ -196,8 +197,9 @@ def _check_addresses(plan: Plan) -> None:
 def _common_dtype(specs: Mapping[str, TensorSpec]) -> str:
     """The dtype of the result: the one that all floating tensors have; integer x counts as float32."""
     first: tuple[str, str] | None = None
-    for name, spec in specs.items():
-        dtype = spec.dtype
+    # The dtype of x comes first: what others are to have follows from it.
+    for name in sorted(specs, key=lambda name: name != "x"):
+        dtype = specs[name].dtype
         if name == "indices":
             if dtype not in INTEGERS:
                 expected = "int64"
@@ -211,7 +213,9 @@ def _common_dtype(specs: Mapping[str, TensorSpec]) -> str:
         if first is None:
             first = name, dtype
         elif dtype != first[1]:
-            expected = f"{first[1]}, as {first[0]} has"
+            becomes = specs[first[0]].dtype != first[1]
+            why = "which an integer x becomes" if becomes else f"as {first[0]} has"
+            expected = f"{first[1]}, {why}"
             raise fail(DtypeMismatch, (name, "dtype"), "dtypes differ", expected, dtype)
     return first[1] if first else "float32"
 
@@ -227,7 +231,8 @@ def _wants(
     if wants is None:
         return operation.gradients(given)
     if not isinstance(wants, list) or not wants:
-        raise fail(InvalidValue, ("wants",), "not a list of names", ", ".join(allowed), wants)
+        msg = "the list is empty" if wants == [] else "not a list of names"
+        raise fail(InvalidValue, ("wants",), msg, f"a list out of {', '.join(allowed)}", wants)
     for place, name in enumerate(wants):
         if name not in allowed:
             msg = f"cannot be given here{did_you_mean(name, allowed)}"

@@ -185,6 +185,85 @@ def test_what_is_wrong_where_indices_stand_for_x(
     assert [(issue.loc, issue.expected) for issue in caught.value.issues] == [(loc, expected)]
 
 
+def blamed(operation: str, config: Any, **tensors: Any) -> list[errors.Issue]:
+    with pytest.raises(errors.EngineError) as caught:
+        engine.forward(operation, config, **tensors)
+    return list(caught.value.issues)
+
+
+@pytest.mark.parametrize("operation", ["conv", "conv_transpose"])
+def test_an_x_without_samples_may_be_what_is_wrong(operation: str) -> None:
+    x, weight = np.ones((3, 8, 8)), np.ones((3, 3, 3, 3))
+    (issue,) = blamed(operation, {}, x=x, weight=weight)
+    assert issue.loc == ("weight", "shape")
+    assert issue.expected == (
+        "3 axes, as x has (samples, channels, 1 spatial);"
+        " or an x with 4, if its axis of samples was left out"
+    )
+    (issue,) = blamed(operation, {}, x=x[None], weight=weight[0])
+    assert issue.expected == "4 axes, as x has (samples, channels, 2 spatial)"
+
+
+def test_axes_of_x_are_told_by_their_meaning() -> None:
+    (issue,) = blamed("max_pool", {"kernel": 2}, x=np.ones((4, 4)))
+    assert issue.expected == "3 to 5 axes (samples, channels, 1 to 3 spatial)"
+    (issue,) = blamed("activation", {"name": "relu"}, x=np.ones(()))
+    assert issue.expected == "1 to 8 axes"
+
+
+@pytest.mark.parametrize("names", [("x", "weight"), ("weight", "x")])
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [("int8", "float32, which an integer x becomes"), ("float32", "float32, as x has")],
+)
+def test_what_dtype_others_have_follows_from_x(
+    names: tuple[str, str], dtype: str, expected: str
+) -> None:
+    given = {"x": np.ones((1, 1, 3), dtype), "weight": np.ones((1, 1, 1))}
+    (issue,) = blamed("conv", {}, **{name: given[name] for name in names})
+    assert (issue.loc, issue.got) == (("weight", "dtype"), "float64")
+    assert issue.expected == expected
+
+
+def test_an_empty_list_of_wants_is_called_empty() -> None:
+    with pytest.raises(errors.InvalidValue) as caught:
+        engine.backward("max_pool", {"kernel": 1}, [], x=np.ones((1, 1, 1)), dy=np.ones((1, 1, 1)))
+    (issue,) = caught.value.issues
+    assert (issue.msg, issue.expected) == ("the list is empty", "a list out of y, dx")
+
+
+@pytest.mark.parametrize(
+    ("operation", "field", "expected"),
+    [
+        ("max_pool", "kernel", "an integer or a list of one per spatial axis"),
+        ("max_unpool", "output_size", "an integer or a list of one per spatial axis"),
+        (
+            "adaptive_avg_pool",
+            "output_size",
+            "an integer or a list of one per spatial axis or null",
+        ),
+    ],
+)
+def test_a_field_that_is_missing_is_told_by_what_it_takes(
+    operation: str, field: str, expected: str
+) -> None:
+    given = {"x": np.ones((1, 1, 3))}
+    if operation == "max_unpool":
+        given["indices"] = np.zeros((1, 1, 3), np.int64)
+    (issue,) = blamed(operation, {}, **given)
+    assert (issue.loc, issue.expected) == (("config", field), expected)
+
+
+def test_keys_beside_a_missing_name_are_named_too() -> None:
+    name, key = blamed("activation", {"activation": "relu"}, x=np.ones((1, 1)))
+    assert (name.loc, name.msg) == (("config", "name"), "required")
+    assert (key.loc, key.msg) == (
+        ("config", "activation"),
+        "no such field; did you mean name?",
+    )
+    assert len(blamed("activation", {"alpha": 1}, x=np.ones((1, 1)))) == 1
+
+
 def fields(operation: str) -> list[str]:
     """Every config field of an operation; an activation's parameters count as fields."""
     if operation == "activation":

@@ -118,6 +118,38 @@ def test_refuses_with_the_path(kind: Any, value: object, loc: tuple[str | int, .
     assert caught.value.issues[0].expected is not None
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "dims", "msg", "expected"),
+    [
+        (
+            Padding(("same",)),
+            [1, 1],
+            1,
+            "wrong number of entries",
+            "1 entry, an integer or [low, high] for each spatial axis, or one integer",
+        ),
+        (
+            PerAxis(1),
+            [1],
+            2,
+            "wrong number of entries",
+            "2 entries, one per spatial axis, or one integer",
+        ),
+        (PerAxis(1), 1.0, 2, "not an integer", f"an integer from 1 to {LARGEST}"),
+        (PerAxis(1), 0, 2, "out of range", f"an integer from 1 to {LARGEST}"),
+        (Number(positive=True), "2", 2, "not a number", "a finite number above 0"),
+        (Number(positive=True), 0, 2, "not an acceptable number", "a finite number above 0"),
+    ],
+)
+def test_says_what_is_wrong_and_what_is_right(
+    kind: Any, value: object, dims: int, msg: str, expected: str
+) -> None:
+    with pytest.raises(errors.InvalidValue) as caught:
+        kind.read(value, LOC, dims)
+    (issue,) = caught.value.issues
+    assert (issue.msg, issue.expected) == (msg, expected)
+
+
 @dataclass(frozen=True)
 class Example:
     size: tuple[int, ...] = option(PerAxis(1), "Size.")
