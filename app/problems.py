@@ -17,6 +17,7 @@ from typing import Final
 import app.errors as service
 import engine.errors as engine
 from app.wire import MEDIA_TYPES
+from engine.words import counted
 
 MAX_ISSUES: Final = 32
 """Issues told in one problem; those after them are only counted."""
@@ -443,14 +444,14 @@ def _plain(value: object, depth: int = 0) -> object:
     if isinstance(value, str):
         return _short(value)
     if isinstance(value, list | tuple | dict) and depth == 2:
-        return f"{len(value)} items"
+        return counted(len(value), "item")
     if isinstance(value, list | tuple):
         shown = [_plain(item, depth + 1) for item in value[:MAX_ITEMS]]
         return [*shown, "…"] if len(value) > MAX_ITEMS else shown
     if isinstance(value, dict):
         pairs = list(value.items())[:MAX_ITEMS]
         return {_short(str(key)): _plain(item, depth + 1) for key, item in pairs}
-    return f"{len(value)} bytes" if isinstance(value, bytes) else type(value).__name__
+    return counted(len(value), "byte") if isinstance(value, bytes) else type(value).__name__
 
 
 def _number(value: float) -> object:

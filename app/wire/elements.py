@@ -13,6 +13,7 @@ from app.errors import MalformedBody
 from app.wire.limits import DecodeLimits
 from app.wire.plain import kind
 from engine.errors import InvalidValue, Loc, fail
+from engine.words import counted
 
 Array = NDArray[Any]
 
@@ -76,7 +77,7 @@ def read_shape(value: object, loc: Loc, limits: DecodeLimits) -> tuple[int, ...]
     if not isinstance(value, list):
         raise MalformedBody.at(loc, "a shape is a list", "a list of integers", kind(value))
     if len(value) > limits.max_rank:
-        expected = f"at most {limits.max_rank} axes"
+        expected = f"at most {counted(limits.max_rank, 'axis', 'axes')}"
         got = f"{len(value)} axes"
         raise fail(InvalidValue, loc, "the shape has too many axes", expected, got)
     for axis, length in enumerate(value):
@@ -132,7 +133,9 @@ def check_length(length: int, dtype: np.dtype[Any], shape: tuple[int, ...], loc:
     needed = prod(shape) * dtype.itemsize
     if length != needed:
         msg = f"the data does not fit the shape {list(shape)} of {dtype.name}"
-        raise MalformedBody.at((*loc, "data"), msg, f"{needed} bytes", f"{length} bytes")
+        raise MalformedBody.at(
+            (*loc, "data"), msg, counted(needed, "byte"), counted(length, "byte")
+        )
 
 
 def read_only(array: Array) -> Array:

@@ -19,12 +19,14 @@ from app.wire.elements import Array, read_only
 from app.wire.limits import DecodeLimits
 from app.wire.plain import kind
 from engine.errors import InvalidValue, Loc, fail
+from engine.words import counted
 
 INFINITIES: Final = ("Infinity", "-Infinity")
 NOT_FINITE: Final = frozenset({"NaN", *INFINITIES})
 """The texts that stand for numbers which JSON cannot write; `float` reads each."""
 
 
+NUMBER: Final = 'a number, or one of the texts "NaN", "Infinity" and "-Infinity"'
 RAGGED: Final = "the lists are ragged"
 
 
@@ -75,7 +77,7 @@ def _common_length(here: _Place, types: set[type]) -> int:
         raise here.fault(lambda item: type(item) is not list, "a list, as beside it", RAGGED)
     first = len(here.items[0])
     if set(map(len, here.items)) != {first}:
-        expected = f"{first} items, as in the first"
+        expected = f"{counted(first, 'item')}, as in the first"
         raise here.fault(lambda item: len(item) != first, expected, RAGGED)
     return first
 
@@ -94,12 +96,11 @@ def _integers(flat: list[Any], dtype: np.dtype[Any], here: _Place) -> Array:
 def _floats(flat: list[Any], dtype: np.dtype[Any], here: _Place) -> Array:
     types = set(map(type, flat))
     if types - {int, float, str}:
-        raise here.fault(lambda item: type(item) not in (int, float, str), "a number")
+        raise here.fault(lambda item: type(item) not in (int, float, str), NUMBER)
     if str in types:
         texts = set(compress(flat, map(is_, map(type, flat), repeat(str))))
         if texts - NOT_FINITE:
-            expected = 'a number, "NaN", "Infinity" or "-Infinity"'
-            raise here.fault(lambda item: type(item) is str and item not in NOT_FINITE, expected)
+            raise here.fault(lambda item: type(item) is str and item not in NOT_FINITE, NUMBER)
     expected = f"a number within the range of {dtype.name}"
     try:
         with np.errstate(over="ignore"):
@@ -141,5 +142,5 @@ class _Place:
 
 def _seen(item: object) -> object:
     if isinstance(item, list):
-        return f"{len(item)} items"
+        return counted(len(item), "item")
     return item if type(item) in (int, float, str) else kind(item)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from app.errors import MalformedBody
 from app.wire.limits import DecodeLimits
 from engine.errors import Loc
+from engine.words import counted
 
 _KINDS: dict[type, str] = {
     dict: "a map",
@@ -58,7 +59,7 @@ def check_plain(value: object, loc: Loc, limits: DecodeLimits) -> None:
             check_text(value, loc, limits)
         elif isinstance(value, bytes | memoryview):
             msg = "binary data stands only in a tensor"
-            raise MalformedBody.at(loc, msg, "a plain value", f"{len(value)} bytes")
+            raise MalformedBody.at(loc, msg, "a plain value", counted(len(value), "byte"))
         elif isinstance(value, dict | list):
             if isinstance(value, dict) and _is_of_numpy(value):
                 # As `msgpack-numpy` writes np.int64(2), which a program easily takes for 2.

@@ -22,6 +22,7 @@ from app.wire.limits import DecodeLimits
 from app.wire.nested import numbers_in, to_array
 from app.wire.plain import kind, too_deep, too_many_values
 from engine.errors import InvalidValue, Loc
+from engine.words import counted
 
 FIELDS: Final = ("dtype", "shape", "data")
 
@@ -140,10 +141,9 @@ def _base64(data: str, dtype: np.dtype[Any], shape: tuple[int, ...], loc: Loc) -
     length = 4 * ((needed + 2) // 3)
     if len(data) != length:
         msg = f"the data does not fit the shape {list(shape)} of {dtype.name}"
-        expected = (
-            f"{needed} bytes, which are {length} characters of base64, padded, without line breaks"
-        )
-        raise MalformedBody.at(loc, msg, expected, f"{len(data)} characters")
+        form = f"{length} characters of base64, padded, without line breaks"
+        expected = f"{counted(needed, 'byte')}, which are {form}"
+        raise MalformedBody.at(loc, msg, expected, counted(len(data), "character"))
     try:
         return binascii.a2b_base64(data, strict_mode=True)
     except ValueError:

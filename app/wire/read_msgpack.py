@@ -17,6 +17,7 @@ from app.wire.elements import Array, from_bytes, read_dtype, read_fields, read_s
 from app.wire.limits import DecodeLimits
 from app.wire.plain import kind, too_deep, too_many_values
 from engine.errors import Loc
+from engine.words import counted
 
 PLAIN_FIELDS: Final = ("dtype", "shape", "data")
 NUMPY_FIELDS: Final = ("nd", "type", "kind", "shape", "data")
@@ -151,7 +152,7 @@ def _extension(code: int) -> MalformedBody:
 def _explained(error: Exception, limits: DecodeLimits) -> MalformedBody:
     """Say in our words what the unpacker found."""
     if isinstance(error, msgpack.ExtraData):
-        extra = f"{len(error.extra)} bytes"
+        extra = counted(len(error.extra), "byte")
         if type(error.unpacked) is int and error.unpacked in _OPENS_JSON:
             msg = "this looks like JSON, and Content-Type says that it is msgpack"
             return MalformedBody.at((), msg, "msgpack, or Content-Type: application/json")
@@ -159,7 +160,7 @@ def _explained(error: Exception, limits: DecodeLimits) -> MalformedBody:
     if isinstance(error, msgpack.StackError):
         return too_deep(limits)
     if isinstance(error, UnicodeDecodeError):
-        got = f"a text of {len(error.object)} bytes"
+        got = f"a text of {counted(len(error.object), 'byte')}"
         return MalformedBody.at((), "a text is not valid UTF-8", _AS_BIN, got)
     reason = str(error) or "there is a byte that begins no value"
     reason = next((meaning for part, meaning in _REASONS.items() if part in reason), reason)

@@ -225,7 +225,7 @@ def test_headers_that_a_status_calls_for() -> None:
         (b"\xff\xfe", "2 bytes"),
         ([1, [2, [3, 4]]], [1, [2, "2 items"]]),
         ((1, 2), [1, 2]),
-        ({"a": {"b": {"c": 1}}}, {"a": {"b": "1 items"}}),
+        ({"a": {"b": {"c": 1}}}, {"a": {"b": "1 item"}}),
         (list(range(20)), [*range(16), "…"]),
         (np.zeros((2, 2)), "ndarray"),
         (object(), "object"),

@@ -13,11 +13,11 @@ from tests.app.wire.bodies import parse, refusal, value_of, x
 @pytest.mark.parametrize(
     ("data", "loc", "got"),
     [
-        ([[1, 2], [3]], (1,), "1 items"),
+        ([[1, 2], [3]], (1,), "1 item"),
         ([[1, 2], [3, 4, 5]], (1,), "3 items"),
         ([[1], []], (1,), "0 items"),
-        ([[[1, 2], [3, 4]], [[5, 6], [7]]], (1, 1), "1 items"),
-        ([[[1], [2]], [[3], [4]], [[5]]], (2,), "1 items"),
+        ([[[1, 2], [3, 4]], [[5, 6], [7]]], (1, 1), "1 item"),
+        ([[[1], [2]], [[3], [4]], [[5]]], (2,), "1 item"),
         ([1, [2]], (0,), 1),
         ([[1], 2], (1,), 2),
         ([[1], None], (1,), "null"),
@@ -58,6 +58,8 @@ def test_elements_that_are_no_numbers(element: Any, got: str, name: str) -> None
     issue = refusal(parse, x(dtype=name, data=data))
     assert issue.loc == ("x", "data", 1, 1)
     assert issue.got == got
+    if name == "float32":
+        assert all(f'"{text}"' in str(issue.expected) for text in ("NaN", "Infinity", "-Infinity"))
 
 
 @pytest.mark.parametrize("name", ["uint8", "int8", "int16", "int32", "int64"])

@@ -325,7 +325,7 @@ def test_a_repeated_key_is_named() -> None:
 
 def test_trailing_bytes_are_counted() -> None:
     assert refusal(unpack, b"\x80" + b"\0" * 7).got == "7 bytes"
-    assert refusal(unpack, b"\xcb\x40\x5e\xc0" + b"\0" * 6).got == "1 bytes"  # 123.0, no brace
+    assert refusal(unpack, b"\xcb\x40\x5e\xc0" + b"\0" * 6).got == "1 byte"  # 123.0, no brace
 
 
 @pytest.mark.parametrize("body", [b'{"x": [[[1]]]}', b"{}", b"[1, 2]"])
