@@ -118,9 +118,11 @@ class NotFound(ServiceError):
 
     summary = "There is nothing at this address."
 
-    def __init__(self, path: str) -> None:
-        msg, expected = "there is nothing here", "an address that /openapi.json names"
-        super().__init__(issues=[Issue(("path",), msg, expected, path)])
+    def __init__(self, path: str, near: Iterable[str] = ()) -> None:
+        msg, meant = "there is nothing here", " or ".join(near)
+        detail = f"{self.summary} Did you mean {meant}?" if meant else None
+        expected = meant or "an address that /openapi.json names"
+        super().__init__(detail, issues=[Issue(("path",), msg, expected, path)])
 
 
 class MethodNotAllowed(ServiceError):

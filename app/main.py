@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
@@ -26,7 +26,8 @@ from app.lifecycle import Lifecycle
 from app.limits import limits
 from app.routes import catalogue, health, problems, site
 from app.routes.body import Intake
-from app.routes.compute import Compute
+from app.routes.compute import ACTIONS, Compute, operation_names
+from app.routes.near import near
 from app.routes.openapi import describe
 from app.routes.reading import decode_limits
 from app.scribe.desk import DeskLimits
@@ -39,7 +40,8 @@ from engine.wakefulness import Wakefulness, worth_it
 SMALL_WORK = 5e7
 """Work that takes a worker about a millisecond; it need not wait for what takes longer."""
 
-_COMPUTE = re.compile("/v1/([^/]+)/([^/]+)")
+# The catalogue and the limits are no operations, whatever follows them.
+_COMPUTE = re.compile("/v1/(?!operations/|limits/)([^/]+)/([^/]+)")
 
 
 class Application(FastAPI):
@@ -105,9 +107,9 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     app.state.access = Access(settings.api_keys)
     app.state.log_lines_dropped = log_lines_dropped
     operations = engine.operations()
-    app.state.documents = catalogue.Documents(
-        operations, limits(settings), describe(operations, settings)
-    )
+    description = describe(operations, settings)
+    app.state.documents = catalogue.Documents(operations, limits(settings), description)
+    app.state.addresses = _addresses(description, operations)
     app.add_middleware(Edge, settings=settings, telemetry=telemetry, lifecycle=lifecycle)
     app.add_exception_handler(HTTPException, _refused_by_the_router)
     app.state.gate = gate = Gate(
@@ -123,6 +125,14 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     ):
         app.include_router(router)
     return app
+
+
+def _addresses(description: Mapping[str, Any], operations: Mapping[str, Any]) -> list[str]:
+    """Every address that somebody may look for."""
+    computed = [
+        f"/v1/{name}/{action}" for name in operation_names(operations) for action in ACTIONS
+    ]
+    return [*description["paths"], *computed, "/docs", "/openapi.json", "/problems/"]
 
 
 def awake(settings: Settings) -> Awake | None:
@@ -177,5 +187,7 @@ async def _refused_by_the_router(request: Request, error: Exception) -> NoReturn
         allow = (error.headers or {}).get("Allow", "")
         raise MethodNotAllowed(sorted(allow.split(", ")), request.method) from None
     if error.status_code == 404:
-        raise NotFound(request.url.path) from None
+        path, root = request.scope["path"], request.scope["root_path"]
+        found = near(path.removeprefix(root), request.app.state.addresses)
+        raise NotFound(path, [root + one for one in found]) from None
     raise error

@@ -7,6 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from app.errors import NotFound
 from app.problems import pages
+from app.routes.near import near
 from app.routes.site import PAGE_HEADERS
 
 router = APIRouter(include_in_schema=False)
@@ -25,5 +26,6 @@ async def index() -> Response:
 async def page(slug: str) -> Response:
     """One of them; the last part of a problem's `type` names it."""
     if slug not in _PAGES:
-        raise NotFound(f"/problems/{slug}")
+        path = f"/problems/{slug}"
+        raise NotFound(path, near(path, [f"/problems/{one}" for one in _PAGES]))
     return HTMLResponse(_PAGES[slug], headers=PAGE_HEADERS)
