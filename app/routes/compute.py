@@ -38,6 +38,7 @@ from app.routes.body import Intake
 from app.routes.departure import unless_gone
 from app.routes.head import Asked, deadline_of, text_of, visitor_of
 from app.routes.keys import Keys
+from app.routes.planning import planned
 from app.routes.reading import Reader
 from app.scribe.desks import Desks
 from app.settings import Settings
@@ -176,9 +177,9 @@ class Compute:
         request = await self._reader.plan_request(body, asked)
         self._keys.refuse_others(record.operation, record.action, request.extra)
         decoded = perf_counter()
-        planned = engine.plan(record.operation, request.config, request.shapes, request.dtype)
-        check_cost(planned.call.cost(planned.samples), self._cost_limits)
-        report = planned.report()
+        plan = planned(record.operation, request)
+        check_cost(plan.call.cost(plan.samples), self._cost_limits)
+        report = plan.report()
         computed = perf_counter()
         answer = encode_map(report, asked.exchange)
         record.stages["decode"] = decoded - started

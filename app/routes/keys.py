@@ -30,6 +30,8 @@ class Keys:
         fields, known = self._fields[operation], self._known(operation, action)
         if key in fields:
             return Issue((key,), "this stands in config, not beside it", f"config.{key}", key)
+        if action == "plan" and key in self._tensors[operation]:
+            return Issue((key,), "a plan takes shapes, not tensors", f"shapes.{key}", key)
         hint = did_you_mean(key, known) or did_you_mean(key, fields, "config.")
         return Issue((key,), f"no such key here{hint}", f"only {', '.join(known)}", key)
 

@@ -98,7 +98,11 @@ def decode_plan(body: Body, exchange: Exchange, limits: DecodeLimits) -> PlanReq
     given = _top(body, exchange, limits)
     config, shapes = _config(given, limits), _map(given, "shapes", limits)
     if shapes is None:
-        raise fail(MissingField, ("shapes",), "the shapes are missing", "a map of shapes by name")
+        # Whoever sends tensors has the body of another action.
+        sent = [name for name in TENSORS if name in given]
+        msg = "a plan takes shapes, not tensors" if sent else "the shapes are missing"
+        expected = 'a map from tensor name to shape, as {"x": [1, 3, 8, 8]}'
+        raise fail(MissingField, ("shapes",), msg, expected, ", ".join(sent) or None)
     dtype = given.pop("dtype", "float32")
     check_plain(dtype, ("dtype",), limits)
     try:

@@ -318,6 +318,58 @@ def test_plan_and_forward_refuse_alike(config: dict[str, Any]) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("body", "loc", "expected", "got"),
+    [
+        (
+            {"shapes": {"x": [1, 1, 3]}},
+            ["shapes", "weight"],
+            "a shape",
+            None,
+        ),
+        (
+            {"shapes": {"x": [1, 1, 3], "weight": [1, 1, 1], "input": [1]}},
+            ["shapes", "input"],
+            "one of x, weight, bias",
+            "input",
+        ),
+        (
+            {"shapes": {"x": [1, 1, 3], "weight": [1, 1, 1]}, "dtype": "int32"},
+            ["dtype"],
+            "float16, float32, float64",
+            "int32",
+        ),
+        (
+            {"x": [[[1.0]]], "weight": [[[1.0]]]},
+            ["shapes"],
+            'a map from tensor name to shape, as {"x": [1, 3, 8, 8]}',
+            "x, weight",
+        ),
+        ({}, ["shapes"], 'a map from tensor name to shape, as {"x": [1, 3, 8, 8]}', None),
+        (
+            {"shapes": {"x": [1, 1, 3], "weight": [1, 1, 1]}, "x": [[[1.0]]]},
+            ["x"],
+            "shapes.x",
+            "x",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_plan_is_found_in_its_body(
+    body: dict[str, Any], loc: list[str], expected: str, got: object
+) -> None:
+    answer = ask_one("/v1/conv/plan", text(body))
+    assert answer.status == 422
+    (error,) = answer.json["errors"]
+    assert (error["loc"], error["expected"], error["got"]) == (loc, expected, got)
+
+
+def test_names_of_other_libraries_in_addresses_are_told_ours() -> None:
+    unknown = ask_one("/v1/conv2d/forward", b"").json
+    assert unknown["detail"] == "operation: no such operation; did you mean conv?"
+    unknown = ask_one("/v1/conv/grad", b"").json
+    assert unknown["detail"] == "action: no such action; did you mean backward?"
+
+
 @pytest.mark.parametrize("key", ["wants", "dy", "extra"])
 def test_keys_that_mean_nothing_are_refused(key: str) -> None:
     answer = ask_one("/v1/max_pool/forward", text(POOL | {key: ["y"]}))

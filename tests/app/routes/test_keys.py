@@ -68,3 +68,8 @@ def test_every_key_is_named_in_its_place() -> None:
 
 def test_no_other_key_is_no_mistake() -> None:
     Keys(engine.operations()).refuse_others("conv", "forward", ())
+
+
+def test_a_tensor_in_a_plan_is_told_that_a_plan_takes_shapes() -> None:
+    issue = Issue(("x",), "a plan takes shapes, not tensors", "shapes.x", "x")
+    assert refused("conv", "plan", "x") == (issue,)
