@@ -21,8 +21,8 @@ class Settings:
     port: int = row(8000, "Port to listen on; 0 takes a free one.", high=65535)
     workers: int = row(
         available_cpus,
-        "Worker processes that compute, beside one for small work while these hold large; "
-        "0 computes on a thread of the server process.",
+        "Worker processes that compute. One more takes small work while all of these are busy with large; "
+        "with 0, a thread of the server process computes.",
         shown="the CPUs this process may use",
         high=1024,
     )
@@ -102,7 +102,8 @@ class Settings:
     )
     max_steps: int = row(
         10**7,
-        "Most array passes of one request, from its plan; very long windows take one for every tap.",
+        "Most array operations that the plan of one request may take; very long windows take one for each "
+        "of their elements.",
         limit=True,
     )
     max_queue_requests: int = row(
@@ -135,7 +136,8 @@ class Settings:
 
     batching: bool = row(
         True,
-        "Whether requests with equal plans and parameters share a call, and brief ones a way to a worker.",
+        "Whether waiting requests with the same plan and equal parameters are computed in one call, and "
+        "several short calls are sent to a worker together.",
     )
     max_batch_requests: int = row(64, "Most requests in one call.", low=1, limit=True)
     max_batch_rows: int = row(

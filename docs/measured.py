@@ -33,8 +33,8 @@ def kernels() -> str:
     head = ["", "forward, ms", "PyTorch", "im2col", "backward, ms", "PyTorch", "im2col"]
     text = (
         f"{machine['processor']}, {machine['threads']} threads for everybody, NumPy {machine['numpy']}, "
-        f"PyTorch {machine['pytorch']}. Under PyTorch and im2col stands how many times as long they take: "
-        "below 1 they are faster.\n"
+        f"PyTorch {machine['pytorch']}. The PyTorch and im2col columns give their time divided by "
+        "ours: below 1, they are faster. Rows in bold are geometric means.\n"
     )
     return "\n".join([text, grid(head, [*means, *body], markdown=True), ""])
 
