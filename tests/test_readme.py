@@ -1,4 +1,4 @@
-"""Runs the requests of the README against a service, and compares the answers with its own.
+"""Runs the requests of the README and docs/api.md against a service, and compares answers with theirs.
 
 An example is a code block; the block right after it is its output. JSON is compared as JSON.
 """
@@ -20,7 +20,7 @@ import pytest
 import engine
 from tests.serving import ROOT, Running, serving
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README, API = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/api.md"))
 ADDRESS = "http://127.0.0.1:8000"
 RUNNERS = {"bash": ["bash"], "python": [sys.executable], "js": ["node"]}
 SUFFIXES = {"bash": ".sh", "python": ".py", "js": ".mjs"}
@@ -38,12 +38,13 @@ class Example:
         return f"{self.language}-{self.code.count(chr(10))}-lines"
 
 
-def _examples() -> list[Example]:
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def _examples(document: str) -> list[Example]:
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", document, re.MULTILINE | re.DOTALL)
     return [Example(*one, *other) for one, other in pairwise(blocks) if one[0] in RUNNERS]
 
 
-EXAMPLES = _examples()
+EXAMPLES = _examples(README)
+EXAMPLES_OF_THE_API = _examples(API)
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +61,14 @@ def test_each_language_has_a_forward_and_a_backward_request() -> None:
     assert all(example.output_language in ("json", "text") for example in EXAMPLES)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=str)
-def test_examples_do_what_the_readme_says(
+def test_the_reference_shows_what_the_readme_does_not() -> None:
+    code = "".join(example.code for example in EXAMPLES_OF_THE_API)
+    for part in ("/plan", '"wants"', '"return_indices"', "/activation/", "tensors=base64"):
+        assert part in code, part
+
+
+@pytest.mark.parametrize("example", EXAMPLES + EXAMPLES_OF_THE_API, ids=str)
+def test_examples_do_what_the_documents_say(
     example: Example, service: Running, tmp_path: Path
 ) -> None:
     if not shutil.which(NEEDS[example.language]):
