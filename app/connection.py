@@ -60,7 +60,8 @@ class Connection(Counted):
         self._incoming: Incoming | None = None  # the large body that is being received
         self.body_left = 0  # bytes of a body that are still to pass the parser
         self.unparsed = False  # they do not: it has not seen their head
-        self._held: deque[bytes] = deque()  # not parsed while requests wait that were; one at most
+        self._held: deque[tuple[bytes, float]] = deque()  # what waits to be parsed, and since when
+        self._came: float | None = None  # since when that waited which is parsed now, if it did
         self._patience = Patience(self.settings)
         self.number = next(_numbers)
         self._current: RequestResponseCycle | None = None  # the request that is being answered
@@ -110,7 +111,7 @@ class Connection(Counted):
         self._silent += len(data)
         try:
             if rest := feed(self, told(self, data, head), first):
-                self._held.append(bytes(rest))
+                self._held.append((bytes(rest), self._came or monotonic()))
         except (HttpParserError, MemoryError) as error:
             self._refuse(cause_of(error))
         if self._silent > self.settings.max_header_bytes and not self.transport.is_closing():
@@ -129,7 +130,7 @@ class Connection(Counted):
             self._expect("headers")
         self._head = 0
         self.begun = True
-        ours = {ARRIVED: self._patience.since, CONNECTION: self.number, HEAD: self._first}
+        ours = {ARRIVED: self._patience.arrived, CONNECTION: self.number, HEAD: self._first}
         ours |= {GONE: self._gone, REST: self.rest}
         self._first = NO_HEAD  # what follows in the same bytes did not begin with them
         self.scope |= ours  # type: ignore[typeddict-item]
@@ -149,8 +150,7 @@ class Connection(Counted):
     def on_headers_complete(self) -> None:
         """The body follows."""
         self._silent = 0
-        parsed = not isinstance(self.parser, Seen)
-        if parsed:
+        if parsed := not isinstance(self.parser, Seen):
             settle(self)
             if self.declining:
                 return
@@ -215,9 +215,10 @@ class Connection(Counted):
     def _parse_on(self) -> None:
         """No request waits any more, so that there is room for what was held."""
         if self._held and not self.pipeline:
-            data = self._held.popleft()
+            data, self._came = self._held.popleft()
             self.flow.resume_reading()
             self.data_received(data)
+            self._came = None
 
     def _turn_away(self, refusal: Refusal) -> None:
         """Answer a request that is not so much as parsed; what is to come of its body is nobody's."""
@@ -248,7 +249,7 @@ class Connection(Counted):
 
     def _expect(self, part: Part) -> None:
         self._silent = 0
-        self._patience.expect(part, monotonic())
+        self._patience.expect(part, monotonic(), self._came)
 
     def _count(self, size: int) -> None:
         self._silent = 0

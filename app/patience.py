@@ -14,20 +14,27 @@ class Patience:
 
     Attributes:
         awaited: the part of a request that is to come; None where none is.
-        since: when the request that is coming in began, or the connection.
+        since: when the request that is coming in began, or the connection; time that does not count
+            against the client is left out.
+        arrived: when its first byte came, which may have waited to be parsed.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.awaited: Part | None = None
-        self.since = 0.0
+        self.since = self.arrived = 0.0
         self._unsent = 0  # bytes of answers that the client had not taken when it was asked last
         self._taken = 0.0  # when it last took some
 
-    def expect(self, part: Part, now: float) -> None:
-        """A part of a request is to come, for which the time runs from now on."""
+    def expect(self, part: Part, now: float, came: float | None = None) -> None:
+        """A part of a request is to come, for which the time runs from now on.
+
+        Args:
+            came: when its first byte did, if it has waited for us; the client waits since then.
+        """
         self.awaited = part
         self.since = now
+        self.arrived = now if came is None else came
 
     def overdue(
         self, now: float, lost: float, unsent: int, *, held: bool

@@ -19,7 +19,7 @@ class Flow(FlowControl):
     request after request would have all of them taken in.
 
     Args:
-        pipeline: the requests that wait. held: bytes that wait to be parsed.
+        pipeline: the requests that wait. held: what waits to be parsed, one at most.
     """
 
     def __init__(self, transport: asyncio.Transport, pipeline: Sized, held: Sized) -> None:

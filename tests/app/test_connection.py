@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from app.connection import Connection, bounded
+from app.edge import ARRIVED
 from app.few import SMALL_BODY
 from app.framing import PIECE_BYTES
 from app.options import load
@@ -181,6 +182,46 @@ def test_small_requests_in_a_row_are_not_all_parsed() -> None:
         assert b"".join(transport.written).count(b"200 OK") == count
         await asyncio.sleep(0)
         assert not transport.paused
+
+    asyncio.run(scenario())
+
+
+def test_a_request_sent_ahead_has_been_there_since_its_bytes_came() -> None:
+    """Its deadline and its time count from then on, also where it was parsed only after a wait."""
+    small = b"GET / HTTP/1.1\r\nHost:\r\n\r\n"
+    # Told twice to the connection, by two parsers, as its head wishes for another protocol.
+    told_twice = b"GET / HTTP/1.1\r\nHost:\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"
+    count = 2 * PIECE_BYTES // len(small)  # the last are held, taken up, and held again
+    wait_s = 0.2
+
+    async def scenario() -> None:
+        arrived: list[float] = []
+        goes_on = asyncio.Semaphore(0)
+
+        async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+            arrived.append(scope[ARRIVED])
+            await goes_on.acquire()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body"})
+
+        async def answered(many: int) -> None:
+            before = len(arrived)
+            for _ in range(many):
+                goes_on.release()
+            async with asyncio.timeout(30):
+                while connection.answering() and len(arrived) < before + many:
+                    await asyncio.sleep(0)
+
+        connection, _ = connected(app)
+        connection.data_received(small * count + told_twice[:-9])
+        for _ in range(2):
+            await asyncio.sleep(wait_s)
+            await answered(count // 2)
+        connection.data_received(told_twice[-9:] + small)
+        await answered(2)
+        assert len(arrived) == count + 2
+        assert max(arrived[:-1]) - arrived[0] < wait_s
+        assert arrived[-1] - arrived[0] >= 2 * wait_s
 
     asyncio.run(scenario())
 

@@ -71,3 +71,12 @@ def test_what_is_not_read_is_not_late(patience: Patience) -> None:
     assert overdue(patience, 150.0, held=True) is None
     assert overdue(patience, 170.0) is None
     assert overdue(patience, 170.1) == "body"
+
+
+def test_a_request_that_waited_for_us_was_there_all_the_while(patience: Patience) -> None:
+    patience.expect("headers", 100.0, 60.0)
+    assert patience.arrived == 60.0
+    assert overdue(patience, 110.0) is None, "its client may send the rest of it from now on"
+    assert overdue(patience, 110.1) == "headers"
+    patience.expect("headers", 120.0)
+    assert patience.arrived == 120.0
