@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from app import __version__
+from app.early import forget_variables_of_others
 from app.options import SettingsError, load, unknown
 from app.settings import ROWS, table
 
@@ -40,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    forget_variables_of_others(os.environ)
     given = vars(_parser().parse_args(arguments))
     if given.pop("command") == "settings":
         return _show(table())
