@@ -44,7 +44,9 @@ def least_files(settings: Settings) -> int:
         return FILES_WITHOUT_WORKERS
     of_worker = 2 * ARENAS + 1
     workers = settings.workers + 1  # and the express worker
-    return FILES_WITHOUT_WORKERS + 2 * BERTHS + of_worker * workers + 2 * FILES_OF_SCRIBE
+    # Those who are refused take files too, and a crowd of them would keep a new worker from starting.
+    besides = FILES_WITHOUT_WORKERS + LEAVING_CONNECTIONS
+    return besides + 2 * BERTHS + of_worker * workers + 2 * FILES_OF_SCRIBE
 
 
 def with_files(settings: Settings) -> Settings:

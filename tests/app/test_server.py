@@ -171,7 +171,7 @@ sys.exit(main(["serve", "--port", "0", "--workers", workers]))
 
 
 @pytest.mark.parametrize(
-    ("files", "workers"), [(10, 0), (23, 0), (16, 2), (24, 2), (32, 2), (40, 2), (94, 2), (40, 1)]
+    ("files", "workers"), [(10, 0), (23, 0), (16, 2), (24, 2), (32, 2), (40, 2), (158, 2), (147, 1)]
 )
 def test_too_few_files_are_told_in_a_line(files: int, workers: int) -> None:
     done = subprocess.run(

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from app.files import least_files
+from app.places import LEAVING_CONNECTIONS
 from app.scribe.desks import LARGE_BYTES
 from app.settings import Settings
 from app.workers.berths import BERTHS, BODY_BYTES
@@ -199,6 +200,38 @@ def test_with_the_least_files_that_it_starts_with_work_of_every_kind_is_done() -
             for pid in service.children:
                 kill(pid)
             asyncio.run(work(service.port))
+
+
+def test_with_the_least_files_workers_are_replaced_beside_a_crowd_that_is_refused() -> None:
+    few, path = least_files(Settings(workers=2)), "/v1/max_pool/forward"
+    ones = packed({"kernel": 2}, x=np.ones((1, 1, 400, 400), np.float32))
+
+    async def come(port: int) -> None:
+        """One after the other, each of which is held for as long as one may read its refusal."""
+        with contextlib.ExitStack() as crowd:
+            while True:
+                with contextlib.suppress(OSError):
+                    address = ("127.0.0.1", port)
+                    crowd.enter_context(socket.create_connection(address, timeout=5))
+                await asyncio.sleep(0.005)
+
+    async def scenario(service: Service, size: int) -> None:
+        async with wire(service.port) as connection:
+            crowd = asyncio.create_task(come(service.port))
+            async with asyncio.timeout(PATIENCE_S):
+                while service.connections() <= LEAVING_CONNECTIONS:
+                    await asyncio.sleep(0.01)
+                for pid in service.children:
+                    kill(pid)
+                assert (await connection.ask(path, ones)).status == 200
+                while len(service.workers) < size:
+                    await asyncio.sleep(0.01)
+            crowd.cancel()
+
+    with running("--workers", "2", max_connections="1") as service:
+        resource.prlimit(service.pid, resource.RLIMIT_NOFILE, (few, few))
+        asyncio.run(scenario(service, len(service.workers)))
+        assert "could not be started" not in service.log()
 
 
 def test_long_work_survives_a_death_and_is_answered_once(service: Service) -> None:
