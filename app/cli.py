@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from app import __version__
-from app.early import forget_variables_of_others
-from app.options import SettingsError, load, unknown
-from app.settings import ROWS, table
+from app.early import forget_variables_of_others, leave_when_told
 
 USAGE_ERROR = 2
 """Exit status where the command or a setting is wrong."""
@@ -26,6 +24,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
+    # Imported here, as in what follows, after what `main` does first: NumPy comes with it.
+    from app.settings import ROWS
+
     parser = _Parser(prog="convoke", description="Convolution as a service.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"convoke {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
@@ -41,9 +42,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    if arguments is None:
+        arguments = sys.argv[1:]
+    if arguments[:1] == ["serve"]:
+        leave_when_told()
     forget_variables_of_others(os.environ)
     given = vars(_parser().parse_args(arguments))
     if given.pop("command") == "settings":
+        from app.settings import table
+
         return _show(table())
     return _serve(given)
 
@@ -63,6 +70,8 @@ def _show(text: str) -> int:
 
 
 def _serve(options: dict[str, str | None]) -> int:
+    from app.options import SettingsError, load, unknown
+
     try:
         settings = load(os.environ, options)
     except SettingsError as error:

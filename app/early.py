@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import MutableMapping
+from types import FrameType
 
 OTHERS = ("OTEL_", "FASTAPI_", "PROMETHEUS_MULTIPROC_DIR", "WEB_CONCURRENCY")
 """How variables begin, in upper case, that libraries of ours read by themselves."""
@@ -21,3 +24,23 @@ def forget_variables_of_others(environ: MutableMapping[str, str]) -> None:
     """
     for name in [name for name in environ if name.upper().startswith(OTHERS)]:
         del environ[name]
+
+
+def endings() -> list[signal.Signals]:
+    """The signals that end the service; SIGHUP is none where it is ignored, as under nohup."""
+    given = [signal.SIGTERM, signal.SIGINT]
+    return given if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [*given, signal.SIGHUP]
+
+
+def leave_when_told() -> None:
+    """End at once at such a signal, with status 0: until the server has its own way, nothing is served.
+
+    By itself Python ends by the signal, or with a traceback from whatever it is importing.
+    """
+    for each in endings():
+        signal.signal(each, _leave)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    # What is being imported might catch an exception, or fail with it.
+    os._exit(0)

@@ -3,7 +3,7 @@
 SIGTERM and SIGINT, and SIGHUP where it is not ignored: ready turns false and new work is refused with
 503, while requests under way are answered and `/readyz` tells the truth; then the socket closes, the
 workers end, and so does the process, with status 0. A second signal does not wait, but for SIGHUP, of
-which a terminal that closes may send several.
+which a terminal that closes may send several. What is done until the server listens to signals: `early`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from fastapi import FastAPI
 
 from app import logs
 from app.connection import Connection, bounded
+from app.early import endings
 from app.files import with_files
 from app.keepalive import LAST_READ_S
 from app.lifecycle import Lifecycle
@@ -127,15 +128,13 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         """Our signals; uvicorn's way would end the process by the signal itself."""
         loop = asyncio.get_running_loop()
-        endings = [signal.SIGTERM, signal.SIGINT]
-        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as it is under nohup
-            endings.append(signal.SIGHUP)
-        for each in endings:
+        handled = endings()
+        for each in handled:
             loop.add_signal_handler(each, self._on_signal, each)
         try:
             yield
         finally:
-            for each in endings:
+            for each in handled:
                 loop.remove_signal_handler(each)
 
     def _on_signal(self, number: signal.Signals) -> None:

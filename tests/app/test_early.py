@@ -1,7 +1,9 @@
-"""What others' variables say is nothing to us."""
+"""What others' variables say is nothing to us, and we can be told to end before we serve."""
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import httpx
 import pytest
 
 from app.early import forget_variables_of_others
-from tests.serving import serving
+from tests.serving import ROOT, serving
 
 CONVOKE = "import sys; from app.cli import main; sys.exit(main())"
 COMMANDS = {
@@ -45,3 +47,34 @@ def test_what_is_ours_is_kept() -> None:
     environ = ours | {"OTEL_SERVICE_NAME": "x", "prometheus_multiproc_dir": "/tmp"}
     forget_variables_of_others(environ)
     assert environ == ours
+
+
+# It has the signal at the moment at which it begins to import a module.
+TOLD = """
+import signal, sys
+from importlib.abc import MetaPathFinder
+
+class Told(MetaPathFinder):
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            signal.raise_signal(int(sys.argv[2]))
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
+sys.meta_path.insert(0, Told())
+from app.cli import main
+sys.exit(main(["serve", "--port", "0", "--workers", "0"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("module", ["numpy", "fastapi"])
+def test_while_it_starts_it_ends_at_once_and_in_order(module: str, number: signal.Signals) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TOLD, module, str(int(number))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
