@@ -15,6 +15,10 @@ class SettingsError(ValueError):
     """A setting has a value that it cannot have; the message is one line, fit to be shown."""
 
 
+LEAST_RATE = 1e-6
+"""Of a caller, one request in twelve days: who asks for less has mistyped it, and much less is no number
+that can be worked with."""
+
 _SUFFIXES = {"": 1, "KiB": KiB, "MiB": MiB, "GiB": GiB}
 _WORDS = {"true": True, "yes": True, "on": True, "1": True}
 _WORDS |= {"false": False, "no": False, "off": False, "0": False}
@@ -106,6 +110,8 @@ def _checked(row: Row, value: Any, source: str) -> Any:
     """The rules that are particular to one setting."""
     if row.name == "root_path" and value and not re.fullmatch(r"(/[\w.~-]+)+", value):
         raise SettingsError(f"{source}: expected a path as /convoke, got {value[:80]!r}")
+    if row.name == "max_caller_rate" and 0 < value < LEAST_RATE:
+        raise SettingsError(f"{source}: expected 0, or at least {LEAST_RATE:g}, got {value:g}")
     if row.name == "api_keys" and not all(re.fullmatch(r"[!-~]+", key) for key in value):
         raise SettingsError(f"{source}: expected keys of visible ASCII characters")
     if row.name == "cors_origins":
