@@ -120,6 +120,12 @@ def _checked(row: Row, value: Any, source: str) -> Any:
                 raise SettingsError(
                     f"{source}: expected origins as https://example.org, got {origin[:80]!r}"
                 )
+            if not origin.isascii():
+                # Browsers send names in this form, so that another would let nobody in.
+                raise SettingsError(
+                    f"{source}: expected origins in ASCII, names as https://xn--exmple-cua.org,"
+                    f" got {origin[:80]!r}"
+                )
     return value
 
 

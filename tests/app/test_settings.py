@@ -79,6 +79,7 @@ def test_a_default_as_shown_is_a_value(row: Row) -> None:
         ("max_caller_rate", "1e-6", 1e-6),
         ("api_keys", "one, two,", ("one", "two")),
         ("cors_origins", "https://a.example,http://b.example:8080", None),
+        ("cors_origins", "https://xn--exmple-cua.org", ("https://xn--exmple-cua.org",)),
         ("root_path", "/deep/path", "/deep/path"),
     ],
 )
@@ -107,6 +108,11 @@ def test_texts_are_read(name: str, text: str, value: object) -> None:
         ("root_path", "convoke", "a path as /convoke"),
         ("root_path", "/convoke/", "a path as /convoke"),
         ("cors_origins", "example.org", "origins as https://example.org"),
+        (
+            "cors_origins",
+            "https://a.org,https://exämple.org",
+            "origins in ASCII, names as https://xn--",
+        ),
         ("api_keys", "käse", "keys of visible ASCII characters"),
     ],
 )
