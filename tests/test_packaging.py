@@ -136,7 +136,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     left_out = shutil.ignore_patterns("node_modules", "dist", "__pycache__", "test-results")
     for name in ("engine", "app", "requirements", "deploy"):
         shutil.copytree(ROOT / name, copy / name, ignore=left_out)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    # Here the page is built in the same folder, whose packages git ignores, and so the builds after it.
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
         shutil.copy(ROOT / name, copy)
     return copy
 
