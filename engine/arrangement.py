@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
 from engine.layouts import channels_first
+from engine.threads import check_stop
 
 Array = NDArray[Any]
+
+BLOCK = 1 << 20
+"""Weights that are laid out between two questions whether to stop: some milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class Arrangement:
     def weights(self, weight: Array) -> Array:
         """Weights as the correlation takes them: (G, O, C·K), contiguous."""
         if not self.ordered:
-            weight = np.ascontiguousarray(self._canonical(weight, 0))
+            weight = _laid_out(self._canonical(weight, 0))
         return weight.reshape(self._weights)
 
     def gradients(self, weights: Array) -> Array:
@@ -62,6 +67,17 @@ class Arrangement:
             return weight
         view = weight.transpose(*range(leading), *(leading + axis for axis in self.order))
         return np.flip(view, tuple(range(leading + 2, view.ndim))) if self.flipped else view
+
+
+def _laid_out(view: Array) -> Array:
+    """A contiguous array of weights in the order of their view, which it is where that is one."""
+    if view.size <= BLOCK or view.flags.c_contiguous:
+        return np.ascontiguousarray(view)
+    result = np.empty(view.shape, view.dtype)
+    for lo, hi in ranges(len(view), max(1, BLOCK * len(view) // view.size)):
+        check_stop()
+        result[lo:hi] = view[lo:hi]
+    return result
 
 
 def _split(a: Array, groups: int) -> Array:

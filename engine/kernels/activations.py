@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels.erf import erfc
+from engine.threads import check_stop
 
 Array = NDArray[Any]
 Function = Callable[..., Array]
@@ -227,6 +228,7 @@ def activate(activation: Activation, z: Array, y: Array) -> None:
     z, y = z.reshape(-1), y.reshape(-1)
     with np.errstate(all="ignore"):
         for lo in range(0, z.size, BLOCK):
+            check_stop()
             y[lo : lo + BLOCK] = activation.value(z[lo : lo + BLOCK])
 
 
@@ -235,5 +237,6 @@ def activate_backward(activation: Activation, z: Array, dy: Array, dz: Array) ->
     z, dy, dz = z.reshape(-1), dy.reshape(-1), dz.reshape(-1)
     with np.errstate(all="ignore"):
         for lo in range(0, z.size, BLOCK):
+            check_stop()
             own = slice(lo, lo + BLOCK)
             activation.backward(z[own], dy[own], dz[own])

@@ -24,7 +24,7 @@ from engine.operation import Operation, Tails
 from engine.options import PerAxis, option
 from engine.plans import Plan
 from engine.pool import LayoutConfig
-from engine.threads import PART_BYTES, SCRATCH_BYTES, Arena, for_each
+from engine.threads import PART_BYTES, SCRATCH_BYTES, Arena, check_stop, for_each
 
 Array = NDArray[Any]
 
@@ -101,6 +101,7 @@ class MaxUnpool(Operation):
             target[...] = 0
             # One after another: where positions repeat, the last is to stay.
             for part in _parts(indices[n, c]):
+                check_stop()
                 where, kept = linear(indices[n, c, part], target, Arena())
                 values = in_order(x[n, c, part], target)
                 flat(target)[where] = values if kept is None else values[kept]
@@ -123,6 +124,7 @@ class MaxUnpool(Operation):
         def planes(n: slice, c: slice) -> None:
             source = dy[n, c]
             for part in _parts(indices[n, c]):
+                check_stop()
                 own, arena = indices[n, c, part], Arena()
                 where, kept = linear(own, source, arena)
                 made = arena.take((own.size,), dx.dtype)

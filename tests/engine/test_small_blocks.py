@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
-from engine import resolve, threads
+from engine import arrangement, resolve, threads
 from engine.kernels import (
     activations,
     adjoints,
@@ -59,7 +59,7 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
             stuffed,
         ):
             patch.setattr(module, "PART_BYTES", part)
-        for module in (pooling, max_unpool, activations):
+        for module in (arrangement, pooling, max_unpool, activations):
             patch.setattr(module, "BLOCK", part // 16)
         for module, bound in SMALLEST:
             patch.setattr(module, bound, 0)

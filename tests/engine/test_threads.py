@@ -10,12 +10,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
-import engine
 from engine import blas, threads
 from engine.errors import Stopped
 from engine.wakefulness import LINGER_S, Wakefulness
@@ -339,34 +337,3 @@ def test_a_forked_child_keeps_nothing_awake_and_its_parent_does(wakefulness: Wak
     assert os.waitpid(child, 0)[1] == 0
     assert wakefulness.held
     wakefulness.let_go()
-
-
-@pytest.mark.parametrize("action", ["forward", "backward"])
-@pytest.mark.parametrize(
-    ("operation", "config"),
-    [
-        ("lp_pool", {"kernel": 99, "p": 2.5}),
-        ("lp_pool", {"kernel": 6_000_000, "p": 2.5}),
-        ("max_pool", {"kernel": 99, "return_indices": True}),
-        ("max_pool", {"kernel": 3, "ties": "all", "return_indices": True}),
-        ("adaptive_max_pool", {"output_size": 1, "return_indices": True}),
-        ("adaptive_max_pool", {"output_size": 1000, "return_indices": True}),
-        ("adaptive_avg_pool", {"output_size": 1000}),
-    ],
-)
-def test_pools_of_one_large_plane_are_stopped_in_between(
-    operation: str, config: dict[str, Any], action: str
-) -> None:
-    tensors = {"x": np.ones((1, 1, 6_000_000), np.float32)}
-    if action == "backward":
-        tensors["dy"] = engine.forward(operation, config, **tensors)["y"]
-    specs = {name: engine.TensorSpec(a.shape, "float32") for name, a in tensors.items()}
-    call, _ = engine.prepare(operation, action, config, specs)
-    asked: list[None] = []
-
-    def stop() -> bool:
-        asked.append(None)
-        return len(asked) > 4
-
-    with pytest.raises(Stopped):
-        engine.run(call, tensors, stop=stop)
