@@ -230,7 +230,10 @@ def _submit(work: Callable[[], None], most: int) -> list[Future[None]]:
     # Under the lock, so that nobody gives the threads up before they have the work.
     with _lock:
         if _crew is None:
-            _crew = Crew(_threads, "convoke-engine", rest=_rest, linger_s=LINGER_S)
+            # One less, for the caller's own: where a helper is through but has not yet said so, another
+            # would be started, and each keeps its scratch.
+            helpers = max(1, _threads - 1)
+            _crew = Crew(helpers, "convoke-engine", rest=_rest, linger_s=LINGER_S)
         for _ in range(min(_threads - 1, most)):
             submission = _crew.submit(work)
             if submission is None:

@@ -183,6 +183,7 @@ def test_the_number_of_threads_may_change_while_others_compute() -> None:
 
 def test_who_is_through_does_not_wait_for_threads_that_others_hold() -> None:
     """All threads are held, each by a computation that goes on until that of a third caller is through."""
+    threads.set_threads(3)
     held, through = threading.Barrier(5), threading.Event()
 
     def hold(_: int) -> None:
@@ -203,6 +204,18 @@ def test_who_is_through_does_not_wait_for_threads_that_others_hold() -> None:
     for other in [*others, third]:
         other.join()
     assert not waits
+
+
+def test_there_are_no_more_threads_than_asked_for_the_caller_included() -> None:
+    """Not even where a helper has work that nobody waits for any more."""
+    for number in (4, 3, 2):
+        threads.set_threads(number)
+        free = threading.Event()
+        for _ in range(3):
+            threads._submit(lambda free=free: free.wait(30), 5)
+        names = [thread.name for thread in threading.enumerate()]
+        free.set()
+        assert names.count("convoke-engine") == number - 1
 
 
 def test_no_fewer_than_one_thread() -> None:
