@@ -73,13 +73,23 @@ def _compute(
     arrays: dict[str, Array] = {}
     specs: dict[str, tuple[tuple[int, ...], str]] = {}
     for name, value in tensors.items():
-        array = arrays[name] = np.asarray(value)
+        array = arrays[name] = _array(name, value)
         specs[name] = array.shape, dtype_name(array.dtype)
     call, samples = prepare(operation, action, config, specs, wants)
     rows = (samples,)
     outputs = run(call, arrays, rows)
     # What forward makes belongs to samples, and one request has them all.
     return outputs if action == "forward" else split(outputs, rows)[0]
+
+
+def _array(name: str, value: ArrayLike) -> Array:
+    """The array that NumPy makes of a value."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        # Lists of unequal lengths, and arrays of other libraries that do not give out their numbers.
+        expected, got = "an array or nested lists of numbers", type(value).__name__
+        raise fail(InvalidValue, (name,), f"not an array: {error}", expected, got) from error
 
 
 @dataclass(frozen=True)
@@ -129,7 +139,7 @@ def plan(
     Raises:
         EngineError: the one that `forward` would raise.
     """
-    if dtype not in FLOATS and dtype not in INTEGERS:
+    if not isinstance(dtype, str) or dtype not in FLOATS + INTEGERS:
         raise fail(DtypeMismatch, ("dtype",), "not accepted here", ", ".join(FLOATS), dtype)
     if not isinstance(shapes, Mapping):
         raise fail(InvalidValue, ("shapes",), "not a map", "tensor name to shape", shapes)

@@ -27,7 +27,7 @@ def table() -> dict[str, Operation]:
 
 def find(name: str) -> Operation:
     """The operation of that name or alias; raises UnknownOperation."""
-    operation = table().get(ALIASES.get(name, name))
+    operation = table().get(ALIASES.get(name, name)) if isinstance(name, str) else None
     if operation is None:
         msg = f"no such operation{did_you_mean(name, table())}"
         raise fail(UnknownOperation, ("operation",), msg, one_of(table()), name)

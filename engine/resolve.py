@@ -53,7 +53,7 @@ def prepare(
     operation: str,
     action: str,
     config: Mapping[str, Any] | None,
-    specs: Mapping[str, tuple[tuple[int, ...], str]],
+    specs: Mapping[str, tuple[Sequence[int], str]],
     wants: Sequence[str] | None = None,
 ) -> tuple[Call, int]:
     """Resolve a request from its config and its tensors' specs, each a shape and the name of a dtype.
@@ -64,8 +64,46 @@ def prepare(
     Raises:
         EngineError: naming every field that is wrong. Nothing large has been allocated.
     """
+    layer = find(operation)
+    if not isinstance(action, str) or action not in ACTIONS:
+        msg = f"no such action{did_you_mean(action, ACTIONS)}"
+        raise fail(UnknownAction, ("action",), msg, " or ".join(ACTIONS), action)
     settled, wanted = _freeze(config, ("config",)), _freeze(wants, ("wants",))
-    return _prepared(operation, action, settled, tuple(specs.items()), wanted)
+    return _prepared(layer, action, settled, _key(specs), wanted)
+
+
+def _key(specs: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Tensors' specs as they hash; they are looked at where they are new."""
+    if type(specs) is not dict and not isinstance(specs, Mapping):
+        expected = "a map from a tensor's name to its shape and dtype"
+        raise fail(InvalidValue, ("specs",), "not a map", expected, type(specs).__name__)
+    key = tuple(specs.items())
+    try:
+        hash(key)
+    except TypeError:
+        # A shape may be a list.
+        return tuple((name, _read_spec(name, spec)) for name, spec in key)
+    return key
+
+
+def _read_spec(name: str, spec: Any) -> TensorSpec:
+    """A spec of integers and the name of a dtype."""
+    if not isinstance(spec, list | tuple) or len(spec) != 2:
+        raise fail(InvalidValue, (name,), "not a spec", "a shape and the name of a dtype", spec)
+    shape, dtype = spec
+    if not isinstance(shape, list | tuple):
+        loc: Loc = (name, "shape")
+        raise fail(ShapeMismatch, loc, "not a shape", "a list of integers", shape)
+    for axis, size in enumerate(shape):
+        if not isinstance(size, int | np.integer) or isinstance(size, bool):
+            loc = (name, "shape", axis)
+            raise fail(ShapeMismatch, loc, "not a size", "an integer", size)
+    if isinstance(dtype, np.dtype):
+        dtype = dtype_name(dtype)
+    if not isinstance(dtype, str):
+        loc, expected = (name, "dtype"), ", ".join(FLOATS)
+        raise fail(DtypeMismatch, loc, "not the name of a dtype", expected, dtype)
+    return TensorSpec(tuple([int(size) for size in shape]), dtype)
 
 
 def _freeze(value: Any, loc: Loc) -> Any:
@@ -107,17 +145,9 @@ def _thaw(value: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _prepared(
-    name: str,
-    action: str,
-    config: Any,
-    key: tuple[tuple[str, tuple[tuple[int, ...], str]], ...],
-    wants: Any,
+    operation: Operation, action: Action, config: Any, key: tuple[tuple[str, Any], ...], wants: Any
 ) -> tuple[Call, int]:
-    operation = find(name)
-    if action not in ACTIONS:
-        msg = f"no such action{did_you_mean(action, ACTIONS)}"
-        raise fail(UnknownAction, ("action",), msg, " or ".join(ACTIONS), action)
-    specs = {name: TensorSpec(*spec) for name, spec in key}
+    specs = {name: _read_spec(name, spec) for name, spec in key}
     _check_names(operation.inputs(action), specs)
     plan, samples = resolve(operation, _thaw(config), specs)
     call = Call(

@@ -60,15 +60,22 @@ _wakeful = True
 
 
 def set_threads(n: int) -> None:
-    """Use `n` threads for one computation; the default is every CPU this process may use."""
+    """Use `n` threads for one computation; the default is every CPU this process may use.
+
+    Raises:
+        TypeError: where `n` is no integer.
+        ValueError: where it is less than 1.
+    """
     global _threads, _crew
+    if not isinstance(n, int | np.integer) or isinstance(n, bool):
+        raise TypeError(f"the number of threads is an integer, not {n!r}")
     if n < 1:
         raise ValueError(f"the number of threads is at least 1, not {n}")
     with _lock:
         given_up = _crew if n != _threads else None
         if given_up is not None:
             _crew = None
-        _threads = n
+        _threads = int(n)
     if given_up is not None:
         # Computations that have begun on these threads end there.
         given_up.close()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engine
-from engine import errors
+from engine import errors, resolve
 from tests.engine.mistakes import Mistake, Request, mistakes_of
 from tests.engine.strategies import LAYERS
 
@@ -82,6 +82,73 @@ def test_unknown_operations_and_actions() -> None:
     for action in ("plan", "", "train", "Forward"):
         with pytest.raises(errors.UnknownAction):
             engine.prepare("avg_pool", action, {"kernel": 1}, specs)
+
+
+def test_names_that_are_no_text_are_refused_as_unknown() -> None:
+    x, specs = np.zeros((1, 1, 3)), {"x": engine.TensorSpec((1, 1, 3), "float32")}
+    for name in (["conv"], {}, None, 3, np.ones(2)):
+        named: Any = name
+        with pytest.raises(errors.UnknownOperation) as caught:
+            engine.forward(named, {}, x=x)
+        assert_blames(caught.value, errors.UnknownOperation, ("operation",))
+        with pytest.raises(errors.UnknownAction) as refused:
+            engine.prepare("avg_pool", named, {"kernel": 1}, specs)
+        assert_blames(refused.value, errors.UnknownAction, ("action",))
+        with pytest.raises(errors.DtypeMismatch):
+            engine.plan("avg_pool", {"kernel": 1}, {"x": (1, 1, 3)}, named)
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "loc"),
+    [
+        (None, errors.InvalidValue, ("x",)),
+        ("f4", errors.InvalidValue, ("x",)),
+        (((1, 1, 5),), errors.InvalidValue, ("x",)),
+        ((5, "float32"), errors.ShapeMismatch, ("x", "shape")),
+        ((("1", 1, 5), "float32"), errors.ShapeMismatch, ("x", "shape", 0)),
+        (((1, 1, 5.0), "float32"), errors.ShapeMismatch, ("x", "shape", 2)),
+        (([1, True, 5], "float32"), errors.ShapeMismatch, ("x", "shape", 1)),
+        (((1, 1, [5]), "float32"), errors.ShapeMismatch, ("x", "shape", 2)),
+        (((1, 1, 5), ["float32"]), errors.DtypeMismatch, ("x", "dtype")),
+        (((1, 1, 5), np.float32), errors.DtypeMismatch, ("x", "dtype")),
+    ],
+)
+def test_specs_of_another_form_are_refused(
+    spec: Any, kind: type[errors.EngineError], loc: tuple[str | int, ...]
+) -> None:
+    resolve._prepared.cache_clear()
+    with pytest.raises(kind) as caught:
+        engine.prepare("avg_pool", "forward", {"kernel": 1}, {"x": spec})
+    assert_blames(caught.value, kind, loc)
+    for specs in (None, [("x", spec)]):
+        unmapped: Any = specs
+        with pytest.raises(errors.InvalidValue) as refused:
+            engine.prepare("avg_pool", "forward", {"kernel": 1}, unmapped)
+        assert_blames(refused.value, errors.InvalidValue, ("specs",))
+
+
+def test_specs_as_lists_and_of_numpys_types_mean_the_same() -> None:
+    def call(spec: Any) -> Any:
+        return engine.prepare("avg_pool", "forward", {"kernel": 1}, {"x": spec})[0]
+
+    plain = call(((1, 1, 5), "float32"))
+    for spec in (([1, 1, 5], "float32"), [[1, np.int64(1), 5], np.dtype("f4")]):
+        assert call(spec) == plain
+
+
+class _Withheld:
+    """Numbers that another library does not give out, as PyTorch's that require a gradient."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise RuntimeError("detach them first")
+
+
+@pytest.mark.parametrize("value", [[[1, 2], [3]], _Withheld()], ids=["ragged", "withheld"])
+def test_what_is_no_array_is_refused(value: Any) -> None:
+    with pytest.raises(errors.InvalidValue) as caught:
+        engine.forward("avg_pool", {"kernel": 1}, x=value)
+    assert_blames(caught.value, errors.InvalidValue, ("x",))
+    assert isinstance(value, list) or "detach them first" in str(caught.value)
 
 
 @pytest.mark.parametrize(

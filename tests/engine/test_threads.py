@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -221,6 +222,14 @@ def test_there_are_no_more_threads_than_asked_for_the_caller_included() -> None:
 def test_no_fewer_than_one_thread() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         threads.set_threads(0)
+
+
+@pytest.mark.parametrize("number", ["2", 1.5, 2.0, float("nan"), True, None])
+def test_threads_are_counted_by_an_integer(number: Any) -> None:
+    with pytest.raises(TypeError, match="is an integer, not"):
+        threads.set_threads(number)
+    threads.set_threads(np.int64(2))
+    assert type(threads.get_threads()) is int
 
 
 FORKED = """
