@@ -44,7 +44,8 @@ class ConvTransposeConfig(ConvolutionConfig):
     )
     output_size: tuple[int, ...] | None = option(
         PerAxis(1),
-        "Spatial size of y, which settles output_padding; with padding same, the padding.",
+        "Spatial size of y, which settles output_padding (one that is given has to agree); with"
+        " padding same, the padding.",
         None,
     )
 
@@ -113,11 +114,8 @@ class ConvTranspose(Convolution):
             dims = len(reading.sizes)
             low, high = resolve_padding(config.padding, axis, dims, count, extent, stride)
             size = reach - low - high + extra if wanted is None else wanted
-        if wanted is not None and not 0 <= wanted - (reach - low - high) < limit:
-            smallest = reach - low - high
-            loc = ("config", "output_size", axis)
-            expected = f"{smallest} to {smallest + limit - 1} on axis {axis}"
-            raise fail(InvalidValue, loc, "not reachable with this input", expected, wanted)
+        if wanted is not None:
+            _check_size(config, axis, wanted, reach - low - high)
         return Axis(size, kernel, stride, dilation, low, high, count)
 
     def sight(self, axis: Axis) -> int:
@@ -141,6 +139,21 @@ class ConvTranspose(Convolution):
         self, c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array
     ) -> None:
         correlate_weight(c, dy, x, rows, dw)
+
+
+def _check_size(config: ConvTransposeConfig, axis: int, wanted: int, smallest: int) -> None:
+    """Raise InvalidValue where an output_size cannot be, or contradicts the output_padding given."""
+    limit, given = max(config.stride[axis], config.dilation[axis]), config.output_padding
+    meant = wanted - smallest
+    if not 0 <= meant < limit:
+        loc = ("config", "output_size", axis)
+        expected = f"{smallest} to {smallest + limit - 1} on axis {axis}"
+        raise fail(InvalidValue, loc, "not reachable with this input", expected, wanted)
+    # Zeros alone are the default, which every size settles.
+    if any(given) and given[axis] != meant:
+        loc = ("config", "output_padding", axis)
+        expected = f"{meant} on axis {axis}, or nothing"
+        raise fail(InvalidValue, loc, "output_size means another", expected, given[axis])
 
 
 OPERATION = ConvTranspose()

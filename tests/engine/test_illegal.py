@@ -210,6 +210,57 @@ def test_an_empty_output_says_the_least_size_that_has_one(operation: str) -> Non
     assert told
 
 
+@pytest.mark.parametrize("padding", [0, 1, [[0, 2]]])
+@pytest.mark.parametrize(("stride", "dilation"), [(3, 1), (1, 3), (2, 3)])
+def test_an_output_size_agrees_with_an_output_padding_that_is_given(
+    padding: Any, stride: int, dilation: int
+) -> None:
+    tensors = {"x": np.arange(4.0).reshape(1, 1, 4), "weight": np.arange(1.0, 5).reshape(1, 1, 4)}
+    config = {"stride": stride, "dilation": dilation, "padding": padding}
+    made = [
+        engine.forward("conv_transpose", config | {"output_padding": n}, **tensors)["y"]
+        for n in range(3)
+    ]
+    for extra, meant in product(range(3), range(3)):
+        both = config | {"output_padding": extra, "output_size": made[meant].shape[2]}
+        if extra in (0, meant):
+            y = engine.forward("conv_transpose", both, **tensors)["y"]
+            np.testing.assert_array_equal(y, made[meant])
+            continue
+        with pytest.raises(errors.InvalidValue) as caught:
+            engine.forward("conv_transpose", both, **tensors)
+        (issue,) = caught.value.issues
+        assert (issue.loc, issue.got) == (("config", "output_padding", 0), extra)
+        assert str(issue.expected).startswith(f"{meant} ")
+
+
+@pytest.mark.parametrize(
+    ("padding", "size", "extra", "blamed"),
+    [
+        (0, [8, 9], [0, 1], None),
+        (0, [8, 9], [1, 1], 0),
+        (0, [9, 8], 1, 1),
+        # With padding `same` the size settles the padding, as far as there is something to cut off.
+        ("same", 7, 1, None),
+        ("same", 10, 2, None),
+        ("same", 10, 0, None),
+        ("same", 10, 1, 0),
+    ],
+)
+def test_an_output_padding_agrees_with_output_size_along_every_axis(
+    padding: Any, size: Any, extra: Any, blamed: int | None
+) -> None:
+    tensors = {"x": np.ones((1, 1, 3, 3)), "weight": np.ones((1, 1, 2, 2))}
+    config = {"stride": 3, "padding": padding, "output_size": size, "output_padding": extra}
+    if blamed is None:
+        y = engine.forward("conv_transpose", config, **tensors)["y"]
+        assert list(y.shape[2:]) == (size if isinstance(size, list) else [size, size])
+        return
+    with pytest.raises(errors.InvalidValue) as caught:
+        engine.forward("conv_transpose", config, **tensors)
+    assert_blames(caught.value, errors.InvalidValue, ("config", "output_padding", blamed))
+
+
 INPUT_SHAPE = ("config", "input_shape")
 
 
