@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from engine.errors import EngineError, InvalidValue, Loc, MissingField, UnknownField, fail, merged
 from engine.kernels.activations import TABLE, Activation
 from engine.options import Flag, Number, Schema
+from engine.plans import compute_dtype
 from engine.words import did_you_mean, one_of
 
 PARAMETERS = {
@@ -93,6 +96,29 @@ def _settled(name: str, given: Mapping[Any, object], loc: Loc, dims: int) -> Act
     if errors:
         raise merged(errors)
     return Activation(name, tuple(settled))
+
+
+def require_held(activation: Activation, dtype: str, loc: Loc) -> None:
+    """Raise InvalidValue for parameters that the dtype that arithmetic runs in cannot hold.
+
+    An infinite factor would turn 0 into NaN, and one that is rounded to 0 would do so to infinity.
+    """
+    compute = compute_dtype(dtype)
+    held = np.finfo(compute)
+    least, most = float(held.smallest_subnormal), float(held.max)
+    errors: list[EngineError] = [
+        fail(
+            InvalidValue,
+            (*loc, name),
+            "the dtype cannot hold it",
+            f"0, or {least} to {most} with either sign, in {compute}",
+            value,
+        )
+        for name, value in activation.parameters
+        if value and not least <= abs(value) <= most
+    ]
+    if errors:
+        raise merged(errors)
 
 
 def activation_schemas() -> list[Schema]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.activation_option import ACTIVATION
+from engine.activation_option import ACTIVATION, require_held
 from engine.arrangement import Arrangement
 from engine.errors import InvalidValue, ShapeMismatch, fail
 from engine.geometry import Axis, same_padding
@@ -28,7 +28,7 @@ from engine.kernels.dispatch import (
     rearranged_bytes,
     weight_algorithm,
 )
-from engine.kernels.requests import sum_by_request
+from engine.kernels.requests import average_by_request, sum_by_request
 from engine.layouts import channels_first, read_layout, read_weight_layout, split_tail
 from engine.operation import Operation, Tails, require_rank, require_shape, require_tail
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
@@ -159,7 +159,10 @@ class Convolution(Operation):
         """Put the plan together from what the operation has resolved."""
         if "bias" in tails:
             require_shape("bias", tails["bias"], (outputs,))
-        activation = config.fused.workspace_bytes(correlation.itemsize) if config.fused else 0
+        activation = 0
+        if config.fused:
+            require_held(config.fused, dtype, ("config", "activation"))
+            activation = config.fused.workspace_bytes(correlation.itemsize)
         geometry = Arrangement(
             _first_of(correlation), reading.channels_last, reading.order, config.flip_kernel
         )
@@ -229,7 +232,9 @@ class Convolution(Operation):
             per_sample = np.add.reduce(dy, axis=tuple(range(2, dy.ndim)))
             sum_by_request(per_sample, rows, out["dbias"])
         if plan.config.grad_reduction == "mean":
-            _average(out, rows)
+            for name in ("dweight", "dbias"):
+                if name in out:
+                    average_by_request(out[name], rows)
 
     def _linear(self, plan: Plan, given: Mapping[str, Array], y: Array) -> None:
         geometry: Arrangement = plan.geometry
@@ -288,11 +293,3 @@ def require_groups(channels: int, groups: int, name: str, loc_axis: int) -> None
 def _first_of(c: Correlation) -> Correlation:
     """The first of all equal correlations: what is kept by it is found without comparing integers."""
     return c
-
-
-def _average(out: Mapping[str, Array], rows: Sequence[int]) -> None:
-    # No samples, no gradient: the sum is 0 and stays it.
-    samples = np.maximum(rows, 1)
-    for name in ("dweight", "dbias"):
-        if name in out:
-            out[name] /= samples.astype(out[name].dtype).reshape(-1, *(1,) * (out[name].ndim - 1))

@@ -97,3 +97,10 @@ def sum_by_request(values: Array, rows: Sequence[int], out: Array) -> None:
     for batch in request_blocks(rows, 1024):
         for requests, samples, each in batch:
             out[requests] += sum_samples(values[samples], each)
+
+
+def average_by_request(sums: Array, rows: Sequence[int]) -> None:
+    """Divide sums (R, ...) over each request's samples by how many these are."""
+    # No samples, no gradient: the sum is 0 and stays it.
+    samples = np.maximum(rows, 1).astype(sums.dtype)
+    sums /= samples.reshape(-1, *(1,) * (sums.ndim - 1))

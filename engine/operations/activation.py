@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.activation_option import ActivationKind, activation_schemas
+from engine.activation_option import ActivationKind, activation_schemas, require_held
 from engine.errors import InvalidValue, fail
 from engine.kernels.activations import Activation, activate, activate_backward
 from engine.operation import Operation, Tails, require_tail
@@ -47,6 +47,7 @@ class ActivationOperation(Operation):
 
     def plan(self, config: Activation, tails: Tails, dtype: str) -> Plan:
         x = require_tail(tails, "x")
+        require_held(config, dtype, ("config",))
         dims = max(len(x) - 1, 0)
         count = prod(x)
         return Plan(

@@ -10,6 +10,7 @@ import pytest
 
 import engine
 from engine.errors import InvalidValue
+from engine.kernels.activations import TABLE
 from tests.engine import reference
 from tests.engine.compare import assert_close, assert_same_bytes
 from tests.engine.values import numbers
@@ -346,3 +347,40 @@ def test_exponents_of_norms_are_normal_numbers_as_their_inverses_are(
         with pytest.raises(InvalidValue, match=f"from {2.0**-power}") as caught:
             engine.forward("lp_pool", {"kernel": 2, "p": p}, x=x)
         assert [(issue.loc, issue.got) for issue in caught.value.issues] == [(("config", "p"), p)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "large", "small"),
+    [
+        ("float16", 3.4e38, 2e-45),
+        ("int8", 3.4e38, 2e-45),
+        ("float32", 3.4e38, 2e-45),
+        ("float64", 1.7e308, 5e-324),  # every number that is finite
+    ],
+)
+@pytest.mark.parametrize("name", ["leaky_relu", "elu", "hard_sigmoid", "affine"])
+def test_parameters_of_activations_are_numbers_that_the_dtype_holds(
+    name: str, dtype: str, large: float, small: float
+) -> None:
+    parameters = [key for key, _ in TABLE[name].defaults]
+    x = np.zeros((1, 1, 2), dtype)
+    for value in (large, -large, small, -small, 0.0):
+        config = {"name": name, **dict.fromkeys(parameters, value)}
+        assert not np.isnan(engine.forward("activation", config, x=x)["y"]).any()
+    beyond = () if dtype == "float64" else (large * 1.1, 1e300, small / 2)
+    for value in (*beyond, *(-bound for bound in beyond)):
+        config = {"name": name, **dict.fromkeys(parameters, value)}
+        with pytest.raises(InvalidValue, match="cannot hold") as caught:
+            engine.forward("activation", config, x=x)
+        found = [(issue.loc, issue.got) for issue in caught.value.issues]
+        assert found == [(("config", key), value) for key in parameters]
+
+
+@pytest.mark.parametrize("operation", ["conv", "conv_transpose"])
+def test_parameters_of_fused_activations_are_numbers_that_the_dtype_holds(operation: str) -> None:
+    config = {"activation": {"name": "affine", "slope": 1e300}}
+    shapes = {"x": (1, 1, 3), "weight": (1, 1, 2)}
+    engine.plan(operation, config, shapes, "float64")
+    with pytest.raises(InvalidValue, match="cannot hold") as caught:
+        engine.plan(operation, config, shapes, "float32")
+    assert [issue.loc for issue in caught.value.issues] == [("config", "activation", "slope")]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.kernels.requests import (
+    average_by_request,
     in_shares,
     request_blocks,
     request_shares,
@@ -100,3 +101,9 @@ def test_the_shares_of_a_request_are_its_own_and_alike_alone_and_in_a_batch(
 def test_one_sample_is_no_copy() -> None:
     values = np.ones((3, 2))
     assert sum_samples(values, 1) is values
+
+
+def test_averages_are_over_the_samples_of_each_request() -> None:
+    sums = np.array([[3.0, 6], [0, 0], [5, 10]])
+    average_by_request(sums, [3, 0, 5])
+    np.testing.assert_array_equal(sums, [[1, 2], [0, 0], [1, 2]])
