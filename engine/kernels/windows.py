@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from math import gcd
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -81,6 +82,22 @@ def window_spread(
     first = np.searchsorted(stops, i, side="right")
     last = np.searchsorted(starts, i, side="right")
     return _reduce_runs(np.add, 0, sums, axis, first, last)
+
+
+def covered(axis: Axis, lo: int, hi: int) -> Array:
+    """Which of the inputs [lo, hi) are members of any window.
+
+    Input i is of output o where i + low − o·stride is one of 0, dilation, ..., (kernel − 1)·dilation. Those
+    that meet the dilation are every `step`-th output, if any; the others bound a range of outputs.
+    """
+    common = gcd(axis.stride, axis.dilation)
+    step = axis.dilation // common
+    i = np.arange(lo, hi) + axis.low
+    last = np.minimum(i // axis.stride, axis.out - 1)
+    first = np.maximum(-((axis.extent - 1 - i) // axis.stride), 0)
+    meeting = i // common % step * pow(axis.stride // common, -1, step) % step
+    first += (meeting - first) % step
+    return (first <= last) & (i % common == 0)
 
 
 def window_argmax(

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import InvalidValue, fail
-from engine.geometry import block_tile, ranges, tiles
+from engine.geometry import Axis, Tile, Windows, block_tile, ranges, tiles
+from engine.kernels.nan import has_nan
 from engine.kernels.plane_sums import spread, tile_sum
 from engine.kernels.pooling import (
     BLOCK,
@@ -27,6 +28,7 @@ from engine.kernels.pooling import (
     stored,
     winner_blocks,
 )
+from engine.kernels.windows import covered
 from engine.layouts import channels_first
 from engine.operation import Tails
 from engine.options import Number, option
@@ -103,7 +105,7 @@ class LpPool(Pool):
                 y = _root(powers, p)
                 g = np.where(y == 0, 0, dy[(n, c, *slices(tile))] * _contiguous_power(y, 1 - p))
                 spread(pooling, g, tile, dx[n, c])
-            _steepen(stored(pooling, x[n, c]), p, stored(pooling, dx[n, c]))
+            _steepen(pooling, stored(pooling, x[n, c]), p, stored(pooling, dx[n, c]))
 
         for_each_block(pooling, x.shape[0], blocked, planes)
 
@@ -138,14 +140,40 @@ def _root(powers: Array, p: float) -> Array:
     return powers if p == 1 else _contiguous_power(powers, 1 / p)
 
 
-def _steepen(x: Array, p: float, dx: Array) -> None:
+def _steepen(pooling: Pooling, x: Array, p: float, dx: Array) -> None:
     """Multiply dx by the slopes at x, block by block; both in their order in memory."""
-    if x.size <= BLOCK:
-        dx *= _slope(x, p)
-        return
-    for box in map(slices, tiles(x.shape, block_tile(x.shape, BLOCK))):
+    gaps = not all(map(_covers, pooling.axes))
+    whole = tuple((0, size) for size in x.shape)
+    # One small block is quicker said than cut.
+    cut = (whole,) if x.size <= BLOCK else tiles(x.shape, block_tile(x.shape, BLOCK))
+    for tile in cut:
         check_stop()
-        dx[box] *= _slope(x[box], p)
+        box = slices(tile)
+        part = dx[box]
+        part *= _slope(x[box], p)
+        if gaps and has_nan(part):
+            _settle_gaps(pooling, tile, part)
+
+
+def _covers(axis: Windows) -> bool:
+    """Whether each input is seen to be a member of a window; never said of windows with gaps."""
+    runs = isinstance(axis, Axis) and axis.dilation == 1 and axis.stride <= axis.kernel
+    return runs and axis.inputs_of(0, axis.out) == (0, axis.size)
+
+
+def _settle_gaps(pooling: Pooling, tile: Tile, dx: Array) -> None:
+    """Write 0 for NaN where no window is: of an infinite slope and no gradient there is none."""
+    first = 1 if pooling.channels_last else 2
+    # Few at a time: whether an input has a window is worked out in integers of 8 bytes.
+    for box in tiles(dx.shape, block_tile(dx.shape, BLOCK // 16)):
+        part = dx[slices(box)]
+        outside = np.zeros((1,) * dx.ndim, bool)
+        for place, axis in enumerate(pooling.axes, first):
+            assert isinstance(axis, Axis)
+            (start, _), (lo, hi) = tile[place], box[place]
+            alone = ~covered(axis, start + lo, start + hi)
+            outside = outside | alone.reshape(-1, *(1,) * (dx.ndim - 1 - place))
+        part[outside & np.isnan(part)] = 0
 
 
 def _slope(x: Array, p: float) -> Array:

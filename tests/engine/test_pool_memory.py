@@ -144,6 +144,25 @@ def test_settling_nan_of_a_large_plane_holds_the_workspace() -> None:
     assert_workspace_holds("avg_pool", "backward", {"kernel": 3, "stride": 2}, tensors)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"kernel": 1, "stride": 3},
+        {"kernel": 2, "stride": 9, "dilation": 5},
+        {"kernel": 3, "stride": 2000, "dilation": 700},
+    ],
+    ids=str,
+)
+def test_settling_nan_between_windows_holds_the_workspace(
+    config: dict[str, Any], dtype: str
+) -> None:
+    x = np.full((1, 1, 3_000_001), np.nan, dtype)
+    dy = np.ones_like(engine.forward("lp_pool", config, x=x)["y"])
+    for p in (2, 2.5):
+        assert_workspace_holds("lp_pool", "backward", config | {"p": p}, {"x": x, "dy": dy})
+
+
 @pytest.mark.parametrize("lowest", [-1, 0])
 @pytest.mark.parametrize("action", ["forward", "backward"])
 @pytest.mark.parametrize(

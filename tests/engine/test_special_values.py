@@ -294,6 +294,48 @@ def test_lp_pool_of_zeros_has_no_gradient() -> None:
         assert_close(got, {"y": np.zeros((1, 1, 2)), "dx": x})
 
 
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("p", [1.0, 2.0, 2.5])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"kernel": 2},
+        {"kernel": 2, "stride": 3, "padding": 1},
+        {"kernel": 2, "stride": 5, "dilation": 3},
+        {"kernel": [1, 30], "stride": [7, 1], "dilation": [1, 2]},
+        {"kernel": [3, 2], "stride": [1, 2], "dilation": [2, 1]},
+    ],
+    ids=str,
+)
+def test_what_no_window_of_lp_pool_covers_has_no_gradient(
+    config: dict[str, Any], p: float, layout: str
+) -> None:
+    """Whatever stands there; elsewhere nothing depends on it. Windows of avg_pool cover the same."""
+    x = numbers(11, (3, 4, 61, 63), dtype="float32")
+    ones = np.ones(engine.forward("avg_pool", config, x=x)["y"].shape, np.float32)
+    alone = engine.backward("avg_pool", config, x=x, dy=ones)["dx"] == 0
+    assert alone.any()
+    rng = np.random.default_rng(12)
+    spoilt = np.where(alone, rng.choice([NAN, INF, -INF, 3], x.shape), x).astype(np.float32)
+    config = config | {"p": p, "layout": layout}
+
+    def dx(x: np.ndarray) -> np.ndarray:
+        if layout == "NCHW":
+            return engine.backward("lp_pool", config, x=x, dy=ones)["dx"]
+        given = {"x": np.moveaxis(x, 1, -1), "dy": np.moveaxis(ones, 1, -1)}
+        return np.moveaxis(engine.backward("lp_pool", config, **given)["dx"], -1, 1)
+
+    plain, got = dx(x), dx(spoilt)
+    assert not got[alone].any()
+    assert got[~alone].tobytes() == plain[~alone].tobytes()
+
+
+def test_a_nan_within_a_window_of_lp_pool_stays_beside_one_that_is_not() -> None:
+    x = np.array([1, INF, NAN, 3, NAN]).reshape(1, 1, 5)
+    dx = engine.backward("lp_pool", {"kernel": 2, "stride": 3}, x=x, dy=np.ones((1, 1, 2)))["dx"]
+    np.testing.assert_array_equal(dx.ravel(), [0, NAN, 0, NAN, NAN])
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
 def test_integers_are_computed_as_float32(dtype: str) -> None:
     x = (numbers(4, (2, 2, 6, 6), "ties") + 2).astype(dtype)

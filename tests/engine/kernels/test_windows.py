@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.errors import Stopped
 from engine.geometry import Adaptive, Axis, Windows
 from engine.kernels.windows import (
+    covered,
     window_argmax,
     window_max,
     window_spread,
@@ -104,3 +107,15 @@ def test_spread_is_the_adjoint_of_the_sum(windows: Windows) -> None:
     sums = window_sum(x, 1, windows, span, start)
     back = window_spread(g, 1, windows, span, (start, stop))
     np.testing.assert_allclose((sums * g).sum(), (x * back).sum(), rtol=1e-12, atol=1e-12)
+
+
+@given(st.data())
+def test_covered_are_the_members_of_any_window(data: st.DataObject) -> None:
+    kernel, stride, dilation = (data.draw(st.integers(1, 7)) for _ in range(3))
+    low, size = data.draw(st.integers(0, 9)), data.draw(st.integers(1, 40))
+    out = data.draw(st.integers(1, 12))
+    axis = Axis(size, kernel, stride, dilation, low, 0, out)
+    found = {axis.input_of(tap, output) for tap in range(kernel) for output in range(out)}
+    lo = data.draw(st.integers(0, size - 1))
+    hi = data.draw(st.integers(lo + 1, size))
+    assert covered(axis, lo, hi).tolist() == [i in found for i in range(lo, hi)]
