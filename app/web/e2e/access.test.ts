@@ -171,7 +171,7 @@ describe("wishes of the system", () => {
 
   it("a narrow window has the settings over its foot, with the grids in view", async () => {
     const { page, done } = await open(browser, "", { viewport: { width: 360, height: 740 }, hasTouch: true });
-    const stride = page.getByRole("textbox", { name: "Stride", exact: true });
+    const stride = page.getByRole("spinbutton", { name: "Stride", exact: true });
     expect(await stride.isVisible()).toBe(false);
     await page.getByRole("button", { name: "Settings" }).tap();
     await page.getByRole("button", { name: "more Stride" }).tap();

@@ -28,7 +28,7 @@ describe("a control that its own press changes or takes away", () => {
     expect(await focused(page)).toBe("Dilation: joined");
     await page.keyboard.press("Enter");
     expect(await focused(page)).toBe("Dilation: per axis");
-    await page.getByRole("textbox", { name: "Stride", exact: true }).focus();
+    await page.getByRole("spinbutton", { name: "Stride", exact: true }).focus();
     await page.keyboard.press("ArrowUp");
     await press(page, "Stride: per axis");
     await press(page, "Stride: auto");
@@ -39,7 +39,7 @@ describe("a control that its own press changes or takes away", () => {
 
   it("gives the focus to the field that was refused, where keys took the offer", async () => {
     const { page, done } = await open(browser, link({ op: "conv", c: 4, o: 4 }), { expected: /422/ });
-    const groups = page.getByRole("textbox", { name: "Groups", exact: true });
+    const groups = page.getByRole("spinbutton", { name: "Groups", exact: true });
     const refuse = async () => {
       await groups.fill("3");
       await groups.press("Enter");
@@ -83,7 +83,7 @@ describe("a control that its own press changes or takes away", () => {
 it("the word beside a field changes nothing where it is pressed", async () => {
   const { page, done } = await open(browser, link({ view: "checkerboard" }));
   const click = async (name: string, line: string, kept: string) => {
-    const field = page.getByRole("textbox", { name, exact: true });
+    const field = page.getByRole("spinbutton", { name, exact: true });
     // At the left end, where the word is.
     await page.locator(line, { has: field }).click({ position: { x: 6, y: 10 } });
     expect(await field.inputValue(), name).toBe(kept);

@@ -116,7 +116,7 @@ it("has one request in flight, and shows the last of many quick changes", async 
   for (let i = 0; i < 20; i += 1) await seed.click();
   await settled(page);
   const expected = await page.evaluate(() => window.convoke.value("x"));
-  expect(await page.getByRole("textbox", { name: "Seed", exact: true }).inputValue()).toBe("86");
+  expect(await page.getByRole("spinbutton", { name: "Seed", exact: true }).inputValue()).toBe("86");
   await page.unroute("**/v1/conv/*");
   await go(page, link({ op: "conv", c: 1, o: 1, size: "9.9", config: {}, x: "integers.86" }));
   expect(await page.evaluate(() => window.convoke.value("x"))).toEqual(expected);

@@ -268,7 +268,7 @@ describe("editing and sweeping", () => {
 
   it("explains what the plan refuses, and offers the nearest value that it takes", async () => {
     const { page, done } = await open(browser, link({ op: "conv", c: 4, o: 4 }), { expected: /422/ });
-    const groups = page.getByRole("textbox", { name: "Groups", exact: true });
+    const groups = page.getByRole("spinbutton", { name: "Groups", exact: true });
     await groups.fill("3");
     await groups.press("Enter");
     const refusal = page.locator('[data-field="groups"] .refusal');

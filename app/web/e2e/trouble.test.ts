@@ -171,7 +171,7 @@ describe("a service in trouble", () => {
     const { page, done } = await open(browser, link({ op: "activation", config: { name: "gelu" } }), { expected: /422/, viewport: { width: 375, height: 700 } });
     const said = page.locator(".refusal:visible");
     const operation = page.getByRole("combobox", { name: "Operation" });
-    const groups = page.getByRole("textbox", { name: "Groups", exact: true });
+    const groups = page.getByRole("spinbutton", { name: "Groups", exact: true });
     const body = JSON.stringify({ title: "Empty output", status: 422, detail: "x", errors: [{ loc: ["x", "shape", 2], msg: "no window fits", expected: "at least 9" }] });
     await page.route("**/v1/lp_pool/*", (route) => route.fulfill({ ...problem(422), body }));
     await operation.selectOption("lp_pool");

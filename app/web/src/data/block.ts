@@ -56,10 +56,14 @@ export function readBlock(text: string, wanted = FINITE): Block {
   return { rows: rows.length, cols, values };
 }
 
-/** One number as it is typed, with a decimal comma or point. */
+/** One number as it is typed, with a decimal comma or point; NaN where the text is none. */
+export function numberIn(text: string): number {
+  const plain = text.trim().replaceAll("−", "-").replace(",", ".");
+  return NUMBER.test(plain) ? Number(plain) : NaN;
+}
+
 export function readNumber(text: string): number {
-  const plain = text.trim().replace("−", "-").replace(",", ".");
-  const value = NUMBER.test(plain) ? Number(plain) : NaN;
+  const value = numberIn(text);
   if (!FINITE.test(value)) throw new BlockError("The cell", FINITE.words, quoted(text.trim()));
   return value;
 }

@@ -1,7 +1,8 @@
 /** Small controls. Each shows a value that it reads and says what the user wants; it keeps nothing itself. */
 
 import { type Child, h } from "../core/dom";
-import { effect, type Read, untrack } from "../core/signal";
+import { effect, type Read, signal, untrack } from "../core/signal";
+import { readTyped } from "./typed";
 
 export interface StepperOptions {
   readonly label: string;
@@ -15,29 +16,51 @@ export interface StepperOptions {
   readonly onChange: (value: number) => void;
 }
 
-/** − value +, with arrow keys in the field. */
+let serial = 0;
+
+/** − value +, with arrow keys in the field. What is typed and not set as it is, is answered beside it until the next value. */
 export function stepper(options: StepperOptions): HTMLElement {
   const { minimum = -Infinity, maximum = Infinity, step = 1 } = options;
+  const id = `said${(serial += 1)}`;
+  const said = signal<string | null>(null);
   const base = () => options.value() ?? options.start?.() ?? Math.max(minimum, 1);
   const clamp = (value: number) => Math.min(maximum, Math.max(minimum, value));
+  const shown = (value: number | null) => (value === null ? "" : String(value));
   const by = (amount: number) => {
     const value = clamp(options.value() === null ? base() : base() + amount * step);
+    said.set(null);
     options.onChange(Math.round(value * 1e6) / 1e6);
   };
   const field = h("input", {
-    type: "text", inputmode: "decimal", "aria-label": options.label, autocomplete: "off",
-    placeholder: () => options.placeholder?.() ?? "",
+    type: "text", inputmode: "decimal", "aria-label": options.label, autocomplete: "off", placeholder: () => options.placeholder?.() ?? "",
+    role: "spinbutton", "aria-valuenow": options.value, "aria-valuetext": () => (options.value() === null ? (options.placeholder?.() ?? null) : null),
+    "aria-valuemin": Number.isFinite(minimum) ? minimum : null, "aria-valuemax": Number.isFinite(maximum) ? maximum : null,
+    "aria-invalid": () => (said() === null ? null : "true"), "aria-describedby": () => (said() === null ? null : id),
   });
+  /** The value before one that was set in place of what was typed. */
+  let before: number | null | undefined;
+  let typed = false;
   effect(() => {
-    field.value = options.value() === null ? "" : String(options.value());
+    const now = options.value();
+    field.value = shown(now);
+    typed = false;
+    // Where the service refuses what was set, the old value comes back: why that was asked for is still to be read.
+    if (now !== before) said.set(null);
+    before = undefined;
   });
   const commit = () => {
-    const value = Number(field.value);
-    if (field.value.trim() !== "" && Number.isFinite(value) && value !== options.value()) {
-      options.onChange(clamp(step === 1 ? Math.round(value) : value));
-    }
-    field.value = options.value() === null ? "" : String(options.value());
+    if (!typed) return;
+    typed = false;
+    const old = options.value();
+    const text = field.value;
+    const read = text.trim() === "" ? { value: null, said: null } : readTyped(text, { minimum, maximum, whole: step === 1 }, shown(old) || (options.placeholder?.() ?? "none"));
+    if (read.value !== null && read.value !== old) options.onChange(read.value);
+    if (read.said !== null && read.value !== old) before = old;
+    said.set(read.said);
+    field.value = shown(options.value());
   };
+  field.addEventListener("input", () => (typed = true));
+  field.addEventListener("blur", commit);
   field.addEventListener("change", commit);
   field.addEventListener("keydown", (event) => {
     if (event.key === "Enter") commit();
@@ -50,10 +73,12 @@ export function stepper(options: StepperOptions): HTMLElement {
       type: "button", tabindex: -1, "aria-label": `${word} ${options.label}`, disabled: off,
       onClick: () => by(amount),
     }, sign);
-  return h("span", { class: "stepper" },
-    button("−", -1, "less", () => base() <= minimum),
-    field,
-    button("+", 1, "more", () => base() >= maximum));
+  return h("span", { class: "number" },
+    h("span", { class: "stepper" },
+      button("−", -1, "less", () => base() <= minimum),
+      field,
+      button("+", 1, "more", () => base() >= maximum)),
+    () => said() !== null && h("span", { id, class: "refusal", role: "alert" }, said()));
 }
 
 export interface Option {

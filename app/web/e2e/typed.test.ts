@@ -1,0 +1,62 @@
+/** What is typed and refused: it is said where it was typed, and no longer than it is so. */
+
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { launch, link, open, settled } from "./browser";
+import { serious } from "./serious";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launch();
+});
+afterAll(() => browser.close());
+
+const number = (page: Page, name: string) => page.getByRole("spinbutton", { name, exact: true });
+
+async function type(page: Page, name: string, text: string, end = "Enter"): Promise<void> {
+  await number(page, name).fill(text);
+  await number(page, name).press(end);
+}
+
+it("a number that is not set as it was typed is answered beside its field, until the next one that is", async () => {
+  const { page, done } = await open(browser, link({ op: "conv", c: 1, o: 1, config: {} }));
+  /** What describes the field, to whoever cannot see where it stands. */
+  const said = (name: string) => number(page, name).evaluate((field) =>
+    [field.getAttribute("aria-invalid"), document.getElementById(field.getAttribute("aria-describedby") ?? "")?.textContent]);
+  const wrong: [name: string, text: string, value: string, words: string][] = [
+    ["Channels in", "1000", "16", "16 is the page’s limit: set in place of “1000”."],
+    ["Samples", "5", "4", "4 is the page’s limit: set in place of “5”."],
+    ["Dilation", "1.5", "1", "Expected a whole number from 1 to 64, got “1.5”: still 1."],
+    ["Dilation", "abc", "1", "Expected a whole number from 1 to 64, got “abc”: still 1."],
+    ["Dilation", "-1", "1", "1 is the least: set in place of “-1”."],
+    ["Input H", "1000", "64", "64 is the page’s limit: set in place of “1000”."],
+  ];
+  for (const [name, text, value, words] of wrong) {
+    await type(page, name, text, text === "5" ? "Tab" : "Enter");
+    expect(await said(name)).toEqual(["true", words]);
+    expect(await number(page, name).inputValue()).toBe(value);
+    await settled(page);
+    expect(await said(name)).toEqual(["true", words]);
+  }
+  expect(await serious(page)).toEqual([]);
+  await type(page, "Input H", "9");
+  expect(await page.locator("[aria-invalid], .refusal").count()).toBe(0);
+  const range = (name: string) => number(page, name).evaluate((field) => ["min", "max", "now"].map((part) => field.getAttribute(`aria-value${part}`)));
+  expect(await range("Input H")).toEqual(["1", "64", "9"]);
+  await settled(page);
+  await done();
+});
+
+it("where the service refuses what was set in place of what was typed, both are said", async () => {
+  const { page, done } = await open(browser, link({ op: "conv", c: 1, o: 1, config: {} }), { expected: /422/ });
+  await type(page, "Dilation", "100");
+  const field = page.locator('[data-field="dilation"]');
+  await field.getByText("64 is not possible").waitFor();
+  expect(await field.getByRole("alert").allTextContents()).toEqual([
+    "64 is the page’s limit: set in place of “100”.", expect.stringMatching(/^64 is not possible/),
+  ]);
+  await page.getByRole("button", { name: "more Samples" }).click();
+  await settled(page);
+  expect(await page.locator(".refusal").count()).toBe(0);
+  await done();
+});
