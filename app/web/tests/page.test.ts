@@ -1,7 +1,7 @@
 import { encode } from "@msgpack/msgpack";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { article, brief, coarse, full, medium, scaled, tiny } from "../src/core/format";
-import { inWords } from "../src/state/spec";
+import { inWords, start } from "../src/state/spec";
 import { stepsOf } from "../src/export/steps";
 import { level, LEVELS, scaleOf, table } from "../src/grid/colour";
 import { drawPlane } from "../src/grid/draw";
@@ -12,7 +12,7 @@ import { float, list, python } from "../src/views/request/literal";
 import { READABLE_CELL, sizes } from "../src/views/trace/sizing";
 import { agrees, verdict } from "../src/views/trace/agreement";
 import { derivation } from "../src/views/trace/facts";
-import { sentence } from "../src/views/trace/words";
+import { formulas, sentence } from "../src/views/trace/words";
 import { buildLayer } from "../src/math/build";
 import type { Explanation, Role } from "../src/math/layer";
 import type { Served } from "../src/state/served";
@@ -277,4 +277,24 @@ it("a stroke covers the cells between two that were reported", () => {
   expect(stroke(56, 7, 8)).toEqual([49, 42, 35, 28, 21, 14, 7]);
   expect(stroke(0, 20, 8)).toEqual([9, 10, 19, 20]);
   expect(stroke(9, 9, 8)).toEqual([]);
+});
+
+describe("the formulas above the grids", () => {
+  const of = (op: string, config: object, bias = false) => Object.values(formulas({ ...start(op), config: { ...config }, bias })).join("; ");
+
+  it("are those of the plain layers", () => {
+    expect(of("conv", { stride: 2 })).toBe("Y = W ⋆ X; dX = Wᵀ dY,  dW = dY ⋆ X");
+    expect(of("conv_transpose", {})).toBe("Y = Wᵀ X; dX = W ⋆ dY,  dW = X ⋆ dY");
+    expect(of("avg_pool", { kernel: 2 })).toBe("Y = mean over each window of X; dX = Σ dY / count");
+  });
+
+  it("have the bias, the activation with its slope, and the sign of a flipped kernel", () => {
+    expect(of("conv", {}, true)).toBe("Y = W ⋆ X + b; dX = Wᵀ dY,  dW = dY ⋆ X,  db = Σ dY");
+    expect(of("conv", { activation: "relu" })).toBe("Y = φ(W ⋆ X); dX = Wᵀ(dY·φ′),  dW = (dY·φ′) ⋆ X");
+    expect(of("conv", { activation: { name: "elu", alpha: 2 }, flip_kernel: true }, true))
+      .toBe("Y = φ(W ∗ X + b); dX = Wᵀ(dY·φ′),  dW = X ⋆ (dY·φ′),  db = Σ dY·φ′");
+    expect(of("conv_transpose", { activation: "tanh", flip_kernel: true }, true))
+      .toBe("Y = φ(Wᵀ X + b); dX = W ∗ (dY·φ′),  dW = (dY·φ′) ⋆ X,  db = Σ dY·φ′");
+    expect(of("conv", { activation: "identity", flip_kernel: false })).toBe("Y = W ⋆ X; dX = Wᵀ dY,  dW = dY ⋆ X");
+  });
 });

@@ -70,9 +70,10 @@ function content(app: App, planes: Planes, cell: (role: Role) => number, arrange
   const { op } = served.spec;
   const bias = "bias" in served.shapes;
   const middle: readonly [Role | null, Role | null] = isConvolution(op) ? ["weight", "dweight"] : op === "max_unpool" ? ["indices", null] : [null, null];
-  const formula = formulas(op);
+  // Bias, activation and flip change nothing else of what is made here.
+  const formula = (way: "forward" | "backward") => formulas(app.session.served()!.spec)[way];
   const line = (way: "forward" | "backward", name: string) =>
-    h("h2", { class: "way", "data-way": way }, h("span", null, name), h("span", { class: "formula" }, formula[way]),
+    h("h2", { class: "way", "data-way": way }, h("span", null, name), h("span", { class: "formula" }, () => formula(way)),
       way === "forward" && h("span", { class: "lede" }, "Choose any number to see the terms that made it."));
   const pair = (first: Role, second: Role): Child => h("div", { class: "stack" }, card(first), bias ? card(second) : null);
   const columns = middle[0] ? "three" : "two";

@@ -1,8 +1,9 @@
 /** The sentence that says why a cell is what it is. */
 
 import { count, full } from "../../core/format";
+import { activation } from "../../math/activation";
 import type { Explanation } from "../../math/layer";
-import { type Config, isConvolution } from "../../state/spec";
+import { type Config, isConvolution, type Spec } from "../../state/spec";
 import type { Served } from "../../state/served";
 
 function paddingWords(of: Explanation): string {
@@ -108,13 +109,36 @@ export function sentence(served: Served, of: Explanation): string {
   return op.includes("unpool") || op === "activation" ? carriedWords(of, op) : poolWords(of, op, served.spec.config);
 }
 
+interface Formulas {
+  readonly forward: string;
+  readonly backward: string;
+}
+
+/** What goes back through a layer is its output's gradient, times the activation's slope where there is one. */
+function convolutionFormulas({ op, config, bias }: Spec): Formulas {
+  const bent = activation(config.activation) !== null;
+  const gradient = bent ? "(dY·φ′)" : "dY";
+  // A kernel that is flipped convolves, and its gradient is the correlation the other way round.
+  const flipped = config.flip_kernel === true;
+  const sign = flipped ? "∗" : "⋆";
+  const transposed = op === "conv_transpose";
+  const stamped = (of: string) => (of.startsWith("(") ? `Wᵀ${of}` : `Wᵀ ${of}`);
+  const linear = `${transposed ? "Wᵀ X" : `W ${sign} X`}${bias ? " + b" : ""}`;
+  const dx = transposed ? `W ${sign} ${gradient}` : stamped(gradient);
+  const dw = transposed === flipped ? `${gradient} ⋆ X` : `X ⋆ ${gradient}`;
+  return {
+    forward: `Y = ${bent ? `φ(${linear})` : linear}`,
+    backward: `dX = ${dx},  dW = ${dw}${bias ? `,  db = Σ ${bent ? "dY·φ′" : "dY"}` : ""}`,
+  };
+}
+
 /** The two lines above the rows of grids. */
-export function formulas(op: string): { forward: string; backward: string } {
+export function formulas(spec: Spec): Formulas {
+  const { op } = spec;
   switch (op) {
     case "conv":
-      return { forward: "Y = W ⋆ X", backward: "dX = Wᵀ dY,  dW = dY ⋆ X" };
     case "conv_transpose":
-      return { forward: "Y = Wᵀ X", backward: "dX = W ⋆ dY,  dW = X ⋆ dY" };
+      return convolutionFormulas(spec);
     case "max_unpool":
       return { forward: "Y[I] = X", backward: "dX = dY[I]" };
     case "activation":
