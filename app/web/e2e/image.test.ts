@@ -132,3 +132,15 @@ it("says why a number typed into the drawn filter is not taken", async () => {
   await page.getByText("Nothing was changed. The cell: expected a finite number, got “1/2”.").waitFor();
   await done();
 });
+
+it("says that a file is no picture no longer than to the next one", async () => {
+  const { page, done } = await open(browser, link({ view: "image" }));
+  const refused = page.locator(".notice", { hasText: "not a picture that the browser can read" });
+  for (const next of [() => page.locator(OWN).setInputFiles(DOT), () => page.getByRole("radio", { name: "48" }).click()]) {
+    await page.locator(OWN).setInputFiles({ name: "no.png", mimeType: "image/png", buffer: Buffer.from("no") });
+    await refused.waitFor();
+    await next();
+    await refused.waitFor({ state: "detached", timeout: 10_000 });
+  }
+  await done();
+});

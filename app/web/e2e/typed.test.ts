@@ -2,7 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { launch, link, open, settled } from "./browser";
+import { grid, launch, link, open, settled } from "./browser";
 import { serious } from "./serious";
 
 let browser: Browser;
@@ -58,5 +58,40 @@ it("where the service refuses what was set in place of what was typed, both are 
   await page.getByRole("button", { name: "more Samples" }).click();
   await settled(page);
   expect(await page.locator(".refusal").count()).toBe(0);
+  await done();
+});
+
+it("what is said of one act is over with the next: an edit, another size, another operation", async () => {
+  const { page, done } = await open(browser, link({ op: "conv", c: 1, o: 1, config: {} }), { permissions: ["clipboard-read", "clipboard-write"] });
+  const next: [string, () => Promise<unknown>][] = [
+    ["edit", async () => {
+      await page.locator(grid("x")).focus();
+      await page.keyboard.type("5");
+      await page.keyboard.press("Enter");
+    }],
+    ["size", () => page.getByRole("button", { name: "more Input W" }).click()],
+    ["operation", () => page.getByRole("combobox", { name: "Operation" }).selectOption("max_pool")],
+    ["example", () => page.getByRole("combobox", { name: "Example" }).selectOption("1")],
+  ];
+  for (const [name, act] of next) {
+    await page.evaluate(() => navigator.clipboard.writeText("8 nine"));
+    await page.locator(grid("x")).focus();
+    await page.keyboard.press("Control+V");
+    await page.locator(".notice", { hasText: "Nothing was pasted" }).waitFor();
+    await act();
+    expect(await page.locator(".notice").count(), name).toBe(0);
+    await settled(page);
+  }
+  await done();
+});
+
+it("what the service refused is settled by the old value, typed again", async () => {
+  const { page, done } = await open(browser, link({ op: "conv", c: 4, o: 4 }), { expected: /422/ });
+  await type(page, "Groups", "3");
+  const refusal = page.locator('[data-field="groups"] .refusal');
+  await refusal.getByRole("button").waitFor();
+  await type(page, "Groups", "1");
+  await refusal.waitFor({ state: "detached" });
+  await settled(page);
   await done();
 });

@@ -73,9 +73,9 @@ function fallBack(): void {
     const { reason, expected, wanted } = refusal;
     const kept = app.session.served.peek() !== null;
     const before = app.notice.peek();
+    if (!kept) app.session.want(start(wanted.op));
     app.notice.set(`${before ? `${before} ` : ""}The layer of this link or file is not possible: ${reason}${expected ? ` (${expected})` : ""}. ${
       kept ? "The one before it is kept." : "Another is shown instead."}`);
-    if (!kept) app.session.want(start(wanted.op));
   });
 }
 

@@ -216,6 +216,38 @@ describe("a service in trouble is asked again", () => {
   });
 });
 
+describe("what was refused", () => {
+  const problem = { status: 422, errors: [{ loc: ["config", "stride"], msg: "no" }] };
+
+  it("is settled by the value that there is, which is not asked for again", async () => {
+    let asked = 0;
+    const refusing = async () => {
+      asked += 1;
+      return Response.json(problem, { status: 422, headers: { "content-type": "application/problem+json" } });
+    };
+    const session = new Session(new Client("http://nowhere/", { fetch: refusing }), start("conv"));
+    session.change((spec) => ({ ...spec, config: { stride: 3 } }), "stride");
+    await vi.waitFor(() => expect(session.refusal()?.field).toBe("stride"));
+    const before = asked;
+    session.change((spec) => ({ ...spec, config: { stride: 3 } }), "stride");
+    expect([session.refusal(), asked]).toEqual([null, before]);
+    session.change((spec) => ({ ...spec, fills: { ...spec.fills, x: fill("ones") } }), "x");
+    expect(asked).toBe(before + 1);
+  });
+
+  it("is told of no longer than to the next wish; that the page asks once more is none", () => {
+    const session = new Session(new Client("http://nowhere/", { fetch: () => new Promise(() => undefined) }), start("conv"));
+    let wishes = 0;
+    session.onWish = () => (wishes += 1);
+    session.want(start("max_pool"));
+    session.change((spec) => ({ ...spec, samples: 2 }));
+    session.change((spec) => ({ ...spec, samples: 2 }));
+    session.retry();
+    session.tryNow();
+    expect(wishes).toBe(3);
+  });
+});
+
 describe("a key", () => {
   it("that is missing says nothing of a layer: what would be accepted is not asked on and on", async () => {
     const refusing = async () => Response.json({}, { status: 401, headers: { "content-type": "application/problem+json" } });

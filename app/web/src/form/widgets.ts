@@ -54,7 +54,8 @@ export function stepper(options: StepperOptions): HTMLElement {
     const old = options.value();
     const text = field.value;
     const read = text.trim() === "" ? { value: null, said: null } : readTyped(text, { minimum, maximum, whole: step === 1 }, shown(old) || (options.placeholder?.() ?? "none"));
-    if (read.value !== null && read.value !== old) options.onChange(read.value);
+    // Also where it is the value that there is: it may have been typed in place of one that was refused.
+    if (read.value !== null) options.onChange(read.value);
     if (read.said !== null && read.value !== old) before = old;
     said.set(read.said);
     field.value = shown(options.value());

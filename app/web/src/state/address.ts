@@ -18,11 +18,10 @@ export function apply(app: App, linked: Linked): void {
     app.step.set(linked.step);
     app.board.set(linked.board);
     app.image.set(linked.image);
-    // What was said before was of another state.
-    app.notice.set(linked.ignored.length === 0 ? null
-      : `This link has settings that are not valid: ${linked.ignored.join(", ")}. The usual ones are used instead.`);
   });
   app.session.want(linked.spec, "link");
+  app.notice.set(linked.ignored.length === 0 ? null
+    : `This link has settings that are not valid: ${linked.ignored.join(", ")}. The usual ones are used instead.`);
 }
 
 /** Makes the state that of a link. What is packed in it takes a moment, in which another may come. */

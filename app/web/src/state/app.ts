@@ -76,6 +76,8 @@ export class App {
   /** @param key the one that the client sends. */
   constructor(readonly client: Client, readonly key: Key) {
     this.session = new Session(client, start("conv"));
+    // What is said of one act is over with the next.
+    this.session.onWish = () => this.notice.set(null);
   }
 
   /** Another key, or none, and once more what waits for one. */

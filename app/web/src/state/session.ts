@@ -33,6 +33,13 @@ function kindOf(error: ConvokeError): Trouble["kind"] {
   return error.temporary ? "busy" : error.locked ? "key" : "problem";
 }
 
+/** Whether two are one layer with the same tensors; those that are made anew count as others. */
+function alike(one: Spec, other: Spec): boolean {
+  const plain = ({ fills: _, ...rest }: Spec) => JSON.stringify(rest);
+  const fills = Object.keys(one.fills) as (keyof Spec["fills"])[];
+  return fills.every((name) => one.fills[name] === other.fills[name]) && plain(one) === plain(other);
+}
+
 const keyOf = (spec: Spec) => JSON.stringify([spec.op, planRequest(spec)]);
 
 export class Session {
@@ -59,8 +66,16 @@ export class Session {
     this.draft = signal<Spec>(first);
   }
 
+  /** Somebody wants something else. */
+  onWish: () => void = () => undefined;
+
   /** Asks for `spec`. Older wishes that were not served yet are dropped. */
   want(spec: Spec, field = ""): void {
+    this.onWish();
+    this.ask(spec, field);
+  }
+
+  private ask(spec: Spec, field: string): void {
     this.forget(this);
     this.lastField = field;
     batch(() => {
@@ -72,11 +87,17 @@ export class Session {
   }
 
   change(change: (spec: Spec) => Spec, field = ""): void {
-    this.want(change(this.draft.peek()), field);
+    const before = this.draft.peek();
+    const next = change(before);
+    // What there is needs no asking, but settles what was refused in its place.
+    if (alike(before, next)) {
+      this.onWish();
+      this.refusal.set(null);
+    } else this.want(next, field);
   }
 
   retry(): void {
-    this.want(this.draft.peek(), this.lastField);
+    this.ask(this.draft.peek(), this.lastField);
   }
 
   /** All that failed and waits, once more and at once; the layer on show, where nothing waits. */

@@ -15,10 +15,24 @@ import { inside, type Maps, pass, type Passed, trace, type Traced } from "./pipe
 import { FILTER_LABELS, type ImageSettings, type Unit } from "./settings";
 import { fromBlob, type Grey, pictureIn, sample } from "./source";
 
+/** The picture of one's own; null: the sample. */
+interface Own extends Read<Blob | null> {
+  set(blob: Blob | null): void;
+}
+
 export function imageView(app: App): HTMLElement {
   const settings = app.image;
-  const put = (change: Partial<ImageSettings>) => settings.update((now) => ({ ...now, ...change }));
-  const own = app.picture;
+  const put = (change: Partial<ImageSettings>) => {
+    app.notice.set(null);
+    settings.update((now) => ({ ...now, ...change }));
+  };
+  const own: Own = Object.assign(() => app.picture(), {
+    set: (blob: Blob | null) => {
+      // What was said was of the last one.
+      app.notice.set(null);
+      app.picture.set(blob);
+    },
+  });
   const grey = signal<Grey | null>(null);
   const size = memo(() => settings().size);
   effect(() => {
@@ -32,7 +46,7 @@ export function imageView(app: App): HTMLElement {
     fromBlob(blob, pixels).then((picture) => outdated || grey.set(picture), (error: unknown) => {
       if (outdated) return;
       app.notice.set(error instanceof Unreadable ? `Your picture could not be used: ${error.message}.` : "This file is not a picture that the browser can read.");
-      own.set(null);
+      app.picture.set(null);
     });
     return () => {
       outdated = true;
@@ -65,10 +79,10 @@ export function imageView(app: App): HTMLElement {
   return element;
 }
 
-function sourceRow(own: { (): Blob | null; set(blob: Blob | null): void }): HTMLElement {
+function sourceRow(own: Own): HTMLElement {
   const field = h("input", { type: "file", accept: "image/*", class: "visually-hidden", tabindex: -1, "aria-label": "A picture of your own" });
   field.addEventListener("change", () => {
-    own.set(field.files?.[0] ?? null);
+    if (field.files?.[0]) own.set(field.files[0]);
     field.value = "";
   });
   return h("div", { class: "verify-controls source" },
@@ -78,7 +92,7 @@ function sourceRow(own: { (): Blob | null; set(blob: Blob | null): void }): HTML
 }
 
 /** Takes pictures dropped anywhere: beside the target the browser would leave the page to show them. */
-function accept(own: { set(blob: Blob | null): void }): void {
+function accept(own: Own): void {
   const take = (event: Event, items: DataTransfer | null) => {
     const file = pictureIn(items);
     if (!file) return;
