@@ -137,7 +137,7 @@ describe("a service in trouble", () => {
     await page.route("**/v1/lp_pool/*", (route) => route.fulfill({ ...problem(422), body }));
     await page.getByRole("combobox", { name: "Operation" }).selectOption("lp_pool");
     await page.locator(".panel .refusal").waitFor();
-    expect(await page.locator(".panel .refusal").textContent()).toBe("That is not possible: no window fits (at least 9).");
+    expect(await page.locator(".panel .refusal").textContent()).toBe("That is not possible: x, axis h: no window fits (at least 9).");
     expect(await page.getByRole("combobox", { name: "Operation" }).inputValue()).toBe("conv");
     await done();
   });
@@ -154,7 +154,7 @@ describe("a service in trouble", () => {
       await go(page, link({ ...wrong, view }));
       await said.waitFor();
       expect((await said.textContent())!.match(/is not possible/g), view).toHaveLength(1);
-      expect(await said.textContent()).toContain("The one before it is kept.");
+      expect(await said.textContent()).toMatch(/: x, axis h: the output would be empty.*\(at least \d+\)\..*The one before it is kept\./);
       expect(await page.evaluate(() => window.convoke.value("y"))).toEqual(before);
     }
     expect(await page.locator(".refusal").count()).toBe(0);
@@ -176,7 +176,7 @@ describe("a service in trouble", () => {
     await page.route("**/v1/lp_pool/*", (route) => route.fulfill({ ...problem(422), body }));
     await operation.selectOption("lp_pool");
     await said.waitFor();
-    expect(await said.allTextContents()).toEqual(["That is not possible: no window fits (at least 9)."]);
+    expect(await said.allTextContents()).toEqual(["That is not possible: x, axis h: no window fits (at least 9)."]);
     await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
     expect((await said.boundingBox())!.y).toBeGreaterThanOrEqual(0);
     await operation.selectOption("avg_pool");
@@ -188,7 +188,7 @@ describe("a service in trouble", () => {
     // The press leaves the field, which asks only then, and takes the sheet away before the answer.
     await page.getByRole("button", { name: "Done" }).click();
     await said.waitFor();
-    expect(await said.allTextContents()).toEqual([expect.stringMatching(/^That is not possible: channels do not divide into groups/)]);
+    expect(await said.allTextContents()).toEqual([expect.stringMatching(/^That is not possible: x, channels: channels do not divide into groups/)]);
     await page.getByRole("button", { name: "Settings" }).click();
     await said.getByRole("button", { name: "Use 2" }).waitFor();
     expect(await said.count()).toBe(1);
@@ -199,6 +199,16 @@ describe("a service in trouble", () => {
     await said.waitFor({ state: "detached" });
     expect(await page.locator(".refusal").count()).toBe(0);
     await settled(page);
+    await done();
+  });
+
+  it("names the field of a link that there is not, and of one that has no such value", async () => {
+    const { page, done } = await open(browser, "", { expected: /422/ });
+    const said = page.locator(".notice");
+    for (const [config, words] of [[{ strid: 2 }, ": strid: no such field (one of stride, "], [{ stride: [1, 0.5] }, ": stride, axis w: not an acceptable integer (an integer from 1"]] as const) {
+      await go(page, link({ op: "conv", config }));
+      await expect.poll(() => said.textContent()).toContain(`The layer of this link or file is not possible${words}`);
+    }
     await done();
   });
 

@@ -70,11 +70,11 @@ function fallBack(): void {
   effect(() => {
     const refusal = app.session.refusal();
     if (refusal?.field !== "link") return;
-    const { reason, expected, wanted } = refusal;
+    const { why, wanted } = refusal;
     const kept = app.session.served.peek() !== null;
     const before = app.notice.peek();
     if (!kept) app.session.want(start(wanted.op));
-    app.notice.set(`${before ? `${before} ` : ""}The layer of this link or file is not possible: ${reason}${expected ? ` (${expected})` : ""}. ${
+    app.notice.set(`${before ? `${before} ` : ""}The layer of this link or file is not possible: ${why}. ${
       kept ? "The one before it is kept." : "Another is shown instead."}`);
   });
 }

@@ -8,6 +8,7 @@ import { fieldsOf, kindOf, WHOLE } from "../src/form/kinds";
 import { candidates, firstAccepted } from "../src/form/nearest";
 import { redimensioned, switched } from "../src/state/change";
 import { keyFor, readKey } from "../src/state/key";
+import { faults } from "../src/state/fault";
 import { Latest } from "../src/state/latest";
 import { permute, sentShape, toOwn, toSent } from "../src/state/layout";
 import { Session } from "../src/state/session";
@@ -217,6 +218,26 @@ describe("a service in trouble is asked again", () => {
 });
 
 describe("what was refused", () => {
+  it("is named by its field, its axis and what was expected there", () => {
+    const of = (loc: (string | number)[], config = {}) => faults({ ...start("conv", 2), config }, [{ loc, msg: "no", expected: 4 }]);
+    expect(of(["config", "stride"])).toBe("stride: no (4)");
+    expect(of(["config", "stride", 1])).toBe("stride, axis w: no (4)");
+    expect(of(["config", "padding", 0, 1])).toBe("padding, axis h, high: no (4)");
+    expect(of(["config", "activation", "alpha"])).toBe("activation, alpha: no (4)");
+    expect(of(["x", "shape", 1])).toBe("x, channels: no (4)");
+    expect(of(["x", "shape", 1], { layout: "NHWC" })).toBe("x, axis h: no (4)");
+    expect(of(["weight", "shape", 1])).toBe("weight, channels in: no (4)");
+    expect(of(["bias", "shape"])).toBe("bias: no (4)");
+    expect(of([])).toBe("no (4)");
+  });
+
+  it("has all its fields, but for those of a long list", () => {
+    const issue = (name: string) => ({ loc: ["config", name], msg: "no such field" });
+    expect(faults(start("conv"), ["a", "b"].map(issue))).toBe("a: no such field; b: no such field");
+    expect(faults(start("conv"), [..."abcde"].map(issue))).toMatch(/^a: .*; c: no such field; and 2 more$/);
+    expect(faults(start("conv"), [])).toBe("");
+  });
+
   const problem = { status: 422, errors: [{ loc: ["config", "stride"], msg: "no" }] };
 
   it("is settled by the value that there is, which is not asked for again", async () => {

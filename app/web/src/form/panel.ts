@@ -126,7 +126,6 @@ function refused(app: App, fields: Read<readonly Field[]>, open: Read<boolean>):
     if (!refusal || refusal.field === "link") return null;
     const explained = EXPLAINED.has(refusal.field) || fields().some((one) => one.name === refusal.field && one.name !== WHOLE);
     if (explained && open()) return null;
-    return h("p", { class: explained ? "refusal folded" : "refusal", role: "alert" }, "That is not possible: ", refusal.reason,
-      refusal.expected ? ` (${refusal.expected})` : "", ".");
+    return h("p", { class: explained ? "refusal folded" : "refusal", role: "alert" }, `That is not possible: ${refusal.why}.`);
   };
 }

@@ -40,8 +40,7 @@ export function refusalNote(
     // The offer comes later, beside what is said and not in it, or that would be said again.
     return h("p", { class: "refusal" },
       h("span", { role: "alert" },
-        h("strong", null, show(read(refusal.wanted))), " is not possible: ", refusal.reason,
-        refusal.expected ? ` (${refusal.expected})` : "", ". "),
+        h("strong", null, show(read(refusal.wanted))), ` is not possible: ${refusal.why}. `),
       () => {
         const found = offer();
         return found && h("button", {

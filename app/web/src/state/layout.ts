@@ -22,6 +22,11 @@ function orders(spec: Pick<Spec, "op" | "dims" | "config">, name: string): Order
   return { own, sent: typeof chosen === "string" ? chosen : last ? `${spatial}IO` : own };
 }
 
+/** Letters of a tensor's axes as it is sent; undefined where they have none. */
+export function sentLetters(spec: Spec, name: string): string | undefined {
+  return orders(spec, name)?.sent;
+}
+
 function order(from: string, to: string): number[] | null {
   if (from === to || [...from].sort().join() !== [...to].sort().join()) return null;
   return [...to].map((letter) => from.indexOf(letter));

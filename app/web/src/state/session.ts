@@ -2,6 +2,7 @@
 
 import { AbortedError, type Client, ConvokeError, NetworkError, type Plan, ProblemError } from "../client";
 import { batch, memo, signal } from "../core/signal";
+import { faults } from "./fault";
 import { Latest } from "./latest";
 import { guessOutput } from "./guess";
 import { askPlan, plannedOutput, planRequest, serve, type Served } from "./served";
@@ -11,8 +12,8 @@ export interface Refusal {
   /** The control that asked. */
   readonly field: string;
   readonly wanted: Spec;
-  readonly reason: string;
-  readonly expected: string | null;
+  /** Each field that it is about, and what the service has against it. */
+  readonly why: string;
 }
 
 export interface Trouble {
@@ -207,14 +208,12 @@ export class Session {
   }
 
   private refused(spec: Spec, field: string, error: ProblemError): void {
-    const issue = error.issues[0];
     batch(() => {
       this.trouble.set(null);
       this.refusal.set({
         field,
         wanted: spec,
-        reason: issue ? issue.msg : error.message,
-        expected: issue?.expected === undefined || issue.expected === null ? null : String(issue.expected),
+        why: faults(spec, error.issues) || error.message,
       });
       // A newer wish may be waiting: then the controls are its, not ours to put back.
       const kept = this.served.peek();
