@@ -133,6 +133,28 @@ it("says why a number typed into the drawn filter is not taken", async () => {
   await done();
 });
 
+it("says that a picture of one's own is not in the link, to who shares it and to who opens it", async () => {
+  const { page, done } = await open(browser, link({ view: "image" }), { permissions: ["clipboard-read", "clipboard-write"] });
+  const said = page.locator(".notice");
+  await page.getByRole("button", { name: "Share" }).click();
+  await said.getByText("The link to exactly this view is on the clipboard.").waitFor();
+  await page.locator(OWN).setInputFiles(DOT);
+  await page.waitForFunction(() => location.hash.includes("own=1"));
+  await page.getByRole("button", { name: "Share" }).click();
+  await said.getByText("The link to this view is on the clipboard. Your picture is not part of it.").waitFor();
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  for (const reopened of [() => page.reload(), () => page.goto("about:blank").then(() => page.goto(copied))]) {
+    await reopened();
+    await said.getByText("This view was of a picture of one’s own, which no link has: the sample is shown instead.").waitFor();
+  }
+  // From here on it is of the sample.
+  await page.waitForFunction(() => !location.hash.includes("own=1"));
+  await page.reload();
+  await page.locator("[data-map=feature-0]").waitFor();
+  expect(await said.count()).toBe(0);
+  await done();
+});
+
 it("says that a file is no picture no longer than to the next one", async () => {
   const { page, done } = await open(browser, link({ view: "image" }));
   const refused = page.locator(".notice", { hasText: "not a picture that the browser can read" });

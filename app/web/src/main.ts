@@ -13,7 +13,7 @@ import { keyFor } from "./state/key";
 import { followTheme } from "./state/theme";
 import { valuesOf } from "./state/served";
 import { start } from "./state/spec";
-import { LONG, LONGEST } from "./state/url";
+import { linkedOf, LONG, LONGEST } from "./state/url";
 import { traceView } from "./views/trace";
 import { checkerboardView } from "./views/checkerboard";
 import { imageView } from "./views/image";
@@ -40,12 +40,16 @@ async function share(): Promise<void> {
   const advice = link.length > LONGEST
     ? ` It has ${size}, too many for some browsers: the file that Export makes is safer.`
     : link.length > LONG ? ` It has ${size}, and some programs cut links as long as that when they send them.` : "";
+  // A picture of one's own is the one thing on show that no link has.
+  const own = linkedOf(app).own;
+  const what = own ? "The link to this view" : "The link to exactly this view";
+  const less = own ? " Your picture is not part of it." : "";
   try {
     await navigator.clipboard.writeText(link);
-    app.notice.set(`The link to exactly this view is on the clipboard.${advice}`);
+    app.notice.set(`${what} is on the clipboard.${less}${advice}`);
   } catch {
     app.notice.set(link.length > LONGEST ? "This browser did not let the page copy; export the view as JSON and send the file instead."
-      : `The address bar has the link to exactly this view.${advice}`);
+      : `${what} is in the address bar.${less}${advice}`);
   }
 }
 

@@ -20,8 +20,11 @@ export function apply(app: App, linked: Linked): void {
     app.image.set(linked.image);
   });
   app.session.want(linked.spec, "link");
-  app.notice.set(linked.ignored.length === 0 ? null
-    : `This link has settings that are not valid: ${linked.ignored.join(", ")}. The usual ones are used instead.`);
+  const said = [
+    linked.ignored.length > 0 && `This link has settings that are not valid: ${linked.ignored.join(", ")}. The usual ones are used instead.`,
+    linked.own && !app.picture.peek() && "This view was of a picture of one’s own, which no link has: the sample is shown instead.",
+  ].filter((one) => one !== false);
+  app.notice.set(said.length > 0 ? said.join(" ") : null);
 }
 
 /** Makes the state that of a link. What is packed in it takes a moment, in which another may come. */

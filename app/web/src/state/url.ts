@@ -24,6 +24,8 @@ export interface Linked {
   readonly step: number | null;
   readonly board: Board;
   readonly image: ImageSettings;
+  /** The picture on show is the sender's own, which no link has. */
+  readonly own: boolean;
   /** What in the link was not valid. */
   readonly ignored: readonly string[];
 }
@@ -32,6 +34,7 @@ export function linkedOf(app: App): Omit<Linked, "ignored"> {
   return {
     view: app.view(), spec: app.session.served()?.spec ?? app.session.draft(), pinned: app.pinned(),
     pick: app.wish(), direction: app.direction(), step: app.playing() ? null : app.step(), board: app.board(), image: app.image(),
+    own: app.view() === "image" && app.picture() !== null,
   };
 }
 
@@ -68,6 +71,7 @@ export function writeHash(linked: Omit<Linked, "ignored">, write: (fill: Fill) =
   if (linked.step !== null) out.set("step", String(linked.step));
   put("board", Object.values(board).join("."), Object.values(FIRST_BOARD).join("."));
   put("image", writeImage(linked.image), writeImage(FIRST_IMAGE));
+  put("own", linked.own ? "1" : "0", "0");
   // What may stand in a link as it is: edits have many of them.
   return `#${out}`.replaceAll("%3A", ":").replaceAll("%2C", ",").replaceAll("%7E", "~");
 }
@@ -174,6 +178,7 @@ export function readHash(hash: string, unpacked: Unpacked = new Map()): Linked {
     step: reader.take<number | null>("step", null, (text) => (DIGITS.test(text) ? Number(text) : undefined)),
     board: reader.take("board", FIRST_BOARD, readBoard),
     image: reader.take("image", FIRST_IMAGE, readImage),
+    own: reader.whole("own", 0, 0, 1) === 1,
     ignored: reader.ignored,
   };
 }
