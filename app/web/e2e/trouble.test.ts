@@ -32,6 +32,26 @@ describe("a service in trouble", () => {
     }
   });
 
+  it("is told from a proxy that cannot reach it, and from somebody else's page, and asked again", async () => {
+    const answers = {
+      gateway: [{ status: 502, contentType: "text/html", body: "<h1>502</h1>" }, "The service cannot be reached. A server on the way to it says 502 Bad Gateway. What you see is its last answer. The page asks again by itself"],
+      foreign: [{ status: 200, contentType: "text/html", body: "<h1>Log in</h1>" }, "Something else than the service answered. The answer is text/html, as of a proxy or a login page. What you see is its last answer. The page asks again by itself"],
+    } as const;
+    for (const [kind, [answer, words]] of Object.entries(answers)) {
+      const { page, done } = await open(browser, link({ op: "conv", c: 1, o: 1 }), { expected: /502/ });
+      await page.route("**/v1/conv/*", (route) => route.fulfill(answer));
+      await page.getByRole("button", { name: "more Stride" }).click();
+      await page.locator(`[data-trouble="${kind}"]`).waitFor();
+      expect(await page.locator(".trouble").getByRole("status").textContent()).toBe(words);
+      expect(await page.getByRole("button", { name: "Try now" }).count()).toBe(1);
+      expect(await page.locator(".connection").textContent()).toBe("no answer");
+      await page.unroute("**/v1/conv/*");
+      await page.locator(".trouble").waitFor({ state: "detached", timeout: 60_000 });
+      await page.waitForFunction(() => window.convoke.value("y").length === 4);
+      await done();
+    }
+  });
+
   it("is asked again by whichever view is on show, and by Trace for one that is left", async () => {
     const views = {
       verify: (page: Page) => page.getByRole("button", { name: "Check again" }).click(),

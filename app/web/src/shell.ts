@@ -75,7 +75,7 @@ function connection(app: App): HTMLElement {
     () => {
       const served = session.served();
       const trouble = session.trouble();
-      if (trouble) return { offline: "no answer", busy: "busy", key: "locked", problem: "refused" }[trouble.kind];
+      if (trouble) return { offline: "no answer", gateway: "no answer", foreign: "no answer", busy: "busy", key: "locked", problem: "refused" }[trouble.kind];
       if (seconds() > 0) return `waiting ${seconds()} s`;
       return served ? `${served.transfer.elapsed.toFixed(served.transfer.elapsed < 10 ? 1 : 0)} ms` : "…";
     });
@@ -109,7 +109,10 @@ function untilAgain({ session }: App): Read<number | null> {
   };
 }
 
-const TROUBLES = { offline: "The service does not answer.", busy: "The service is busy.", problem: "The service could not do this." };
+const TROUBLES = {
+  offline: "The service does not answer.", gateway: "The service cannot be reached.", foreign: "Something else than the service answered.",
+  busy: "The service is busy.", problem: "The service could not do this.",
+};
 
 /** What is wrong and what to do, while the last good picture stays. */
 export function troubleBar(app: App): HTMLElement {

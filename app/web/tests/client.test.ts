@@ -1,7 +1,7 @@
 import { decode, encode } from "@msgpack/msgpack";
 import { describe, expect, it } from "vitest";
 import {
-  AbortedError, Client, encodeRequest, fromWire, NetworkError, numbers, ProblemError, ProtocolError,
+  AbortedError, Client, encodeRequest, ForeignError, fromWire, GatewayError, NetworkError, numbers, ProblemError, ProtocolError,
   stages, tensor, toWire, type WireTensor,
 } from "../src/client";
 
@@ -115,6 +115,25 @@ describe("client", () => {
       const odd = new Client("/", { fetch: answering(body) });
       await expect(odd.forward("conv", { tensors: {} })).rejects.toBeInstanceOf(ProtocolError);
     }
+  });
+
+  it("tells a server on the way, and a page of somebody else's, from the service", async () => {
+    const html = { "content-type": "text/html; charset=utf-8" };
+    for (const status of [502, 503, 504]) {
+      const client = new Client("/", { fetch: answering("<h1>Bad</h1>", { status, statusText: "Bad", headers: { ...html, "retry-after": "3" } }) });
+      const error = await client.limits().catch((e: unknown) => e);
+      expect(error).toBeInstanceOf(GatewayError);
+      expect(error).toBeInstanceOf(NetworkError);
+      expect(error).toMatchObject({ retryAfter: 3, message: `a server on the way to it says ${status} Bad` });
+    }
+    const own = new Client("/", { fetch: answering("{}", { status: 502, headers: { "content-type": "application/problem+json" } }) });
+    await expect(own.limits()).rejects.toBeInstanceOf(ProblemError);
+    const page = new Client("/", { fetch: answering("<h1>Log in</h1>", { headers: html }) });
+    const foreign = await page.limits().catch((e: unknown) => e);
+    expect(foreign).toBeInstanceOf(ForeignError);
+    expect(foreign).toMatchObject({ message: "the answer is text/html, as of a proxy or a login page" });
+    const damaged = await new Client("/", { fetch: answering("<") }).limits().catch((e: unknown) => e);
+    expect(damaged).not.toBeInstanceOf(ForeignError);
   });
 
   it("encodes a request as one map of config, tensors and wants", () => {

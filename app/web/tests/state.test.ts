@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { Client, type ConvokeError, NetworkError, ProblemError } from "../src/client";
+import { Client, type ConvokeError, ForeignError, GatewayError, NetworkError, ProblemError, ProtocolError } from "../src/client";
 import { edited as editedAll, type Fill, fill, realise, realiseIndices } from "../src/data/fill";
 import { MOST_BYTES, packNumbers } from "../src/data/pack";
 import { fillPreset, PRESETS } from "../src/data/presets";
@@ -209,6 +209,14 @@ describe("a service in trouble is asked again", () => {
         expect(told.trouble()).toMatchObject({ kind: "key", retryAt: null });
       }
       told.report(new ProblemError(403, {}, null), () => undefined, told);
+      expect(told.trouble()).toMatchObject({ kind: "problem", retryAt: null });
+      expect(wait(session(), new GatewayError(503, "Unavailable", 7))).toBe(7000);
+      for (const [error, kind] of [[new GatewayError(502, "Bad Gateway", null), "gateway"], [new ForeignError("a page"), "foreign"]] as const) {
+        expect(wait(session(), error)).toBe(500);
+        told.report(error, () => undefined, told);
+        expect(told.trouble()).toMatchObject({ kind });
+      }
+      told.report(new ProtocolError("the answer is not a map"), () => undefined, told);
       expect(told.trouble()).toMatchObject({ kind: "problem", retryAt: null });
       expect([1, 2, 3, 4, 5, 6].map(() => wait(one, new NetworkError("gone")))).toEqual([500, 1000, 2000, 4000, 8000, 8000]);
     } finally {

@@ -4,8 +4,10 @@
  *     ConvokeError
  *     ├── ProblemError     the service answered, and said no: which field, what was expected and found
  *     ├── NetworkError     no answer: offline, refused, cut off
+ *     │   └── GatewayError a server on the way says that it has no answer of the service
  *     ├── AbortedError     the caller's own signal ended the call
  *     └── ProtocolError    an answer that does not follow the contract
+ *         └── ForeignError an answer of something else than the service
  */
 
 export interface Issue {
@@ -23,12 +25,24 @@ export class NetworkError extends ConvokeError {
   override name = "NetworkError";
 }
 
+export class GatewayError extends NetworkError {
+  override name = "GatewayError";
+
+  constructor(readonly status: number, readonly title: string, readonly retryAfter: number | null) {
+    super(`a server on the way to it says ${[status, title].filter(Boolean).join(" ")}`);
+  }
+}
+
 export class AbortedError extends ConvokeError {
   override name = "AbortedError";
 }
 
 export class ProtocolError extends ConvokeError {
   override name = "ProtocolError";
+}
+
+export class ForeignError extends ProtocolError {
+  override name = "ForeignError";
 }
 
 export interface Problem {

@@ -1,6 +1,6 @@
 /** The layer on show: what was asked for, what the service made of it, and what it refused. */
 
-import { AbortedError, type Client, ConvokeError, NetworkError, type Plan, ProblemError } from "../client";
+import { AbortedError, type Client, ConvokeError, ForeignError, GatewayError, NetworkError, type Plan, ProblemError } from "../client";
 import { batch, memo, signal } from "../core/signal";
 import { faults } from "./fault";
 import { Latest } from "./latest";
@@ -18,18 +18,22 @@ export interface Refusal {
 
 export interface Trouble {
   /** `key`: the service wants one, or another one. */
-  readonly kind: "offline" | "busy" | "key" | "problem";
+  readonly kind: "offline" | "gateway" | "foreign" | "busy" | "key" | "problem";
   readonly message: string;
   /** When the page asks again by itself, or null where that would not help. */
   readonly retryAt: number | null;
 }
 
+/** Of these time may heal. */
+const PASSING: ReadonlySet<Trouble["kind"]> = new Set(["offline", "gateway", "foreign", "busy"] as const);
 const REMEMBERED = 64;
 /** What a timer can count, and a user may have patience for. */
 const LONGEST_WAIT_S = 600;
 
 function kindOf(error: ConvokeError): Trouble["kind"] {
+  if (error instanceof GatewayError) return "gateway";
   if (error instanceof NetworkError) return "offline";
+  if (error instanceof ForeignError) return "foreign";
   if (!(error instanceof ProblemError)) return "problem";
   return error.temporary ? "busy" : error.locked ? "key" : "problem";
 }
@@ -192,8 +196,8 @@ export class Session {
   /** Says what is wrong and asks again by `again`, where time may help. */
   report(error: ConvokeError, again: () => void, who: unknown): void {
     const kind = kindOf(error);
-    const temporary = kind === "offline" || kind === "busy";
-    const asked = error instanceof ProblemError ? error.retryAfter : null;
+    const temporary = PASSING.has(kind);
+    const asked = error instanceof ProblemError || error instanceof GatewayError ? error.retryAfter : null;
     // As late as the service asks for; where it does not say, later each time.
     const wait = asked === null ? 2 ** Math.min(this.retries, 4) * 0.5 : Math.min(LONGEST_WAIT_S, Math.max(1, asked));
     this.retries += 1;
