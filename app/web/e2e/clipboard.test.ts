@@ -121,37 +121,70 @@ it("a block goes from the field of a cell to the grid, one number into the field
   await done();
 });
 
-it("what is typed and no number is named and changes nothing, in the field of any cell", async () => {
+it("what is typed and no number is named below it, and stays to be mended or given up", async () => {
   const { page, done } = await open(browser, link({ ...LAYER, x: "ones.1~0:Infinity" }), { permissions });
   await page.waitForLoadState("networkidle");
   const before = await value(page, "x");
   const asked = asking(page);
+  const editor = page.locator(".grid-editor");
+  const refused = page.locator(".grid-refusal");
   const type = async (role: string, text: string, end: string) => {
     await page.locator(grid(role)).focus();
     await page.keyboard.press("Control+Home");
     await page.keyboard.press("Enter");
-    await page.locator(".grid-editor").fill(text);
+    await editor.fill(text);
     await page.keyboard.press(end);
-    await page.locator(".grid-editor").waitFor({ state: "detached" });
   };
-  for (const [text, end] of [["abc", "Enter"], ["1/2", "Tab"], ["1 000", "Enter"], ["-Infinity", "Enter"], ["1e400", "Tab"], ["1e39", "Enter"], ["0x10", "Enter"]]) {
-    await type("x", text, end);
-    await notice(page).getByText(`Nothing was changed. The cell: expected a finite number, got “${text}”.`).waitFor();
+  const wrong = [["abc", "Enter"], ["1/2", "Tab"], ["1 000", "Enter"], ["-Infinity", "Enter"], ["0x10", "Tab"]] as const;
+  const large = [["1e400", "Tab"], ["1e39", "Enter"]] as const;
+  for (const [all, expected] of [[wrong, "a finite number"], [large, "a number within float32, up to 3.4e38"]] as const) {
+    for (const [text, end] of all) {
+      await type("x", text, end);
+      expect(await refused.textContent()).toBe(`Expected ${expected}, got “${text}”.`);
+      expect([await editor.inputValue(), await editor.getAttribute("aria-invalid")]).toEqual([text, "true"]);
+      expect(await editor.evaluate((field) => document.getElementById(field.getAttribute("aria-describedby")!)!.className)).toContain("grid-refusal");
+      expect(await editor.evaluate((field) => field === document.activeElement)).toBe(end === "Enter");
+      await editor.press("Escape");
+      expect([await editor.count(), await refused.count()]).toEqual([0, 0]);
+    }
   }
-  await page.locator(".notice button").click();
   // What was there may stay, whatever it is, and nothing is nothing.
-  for (const [text, end] of [["Infinity", "Enter"], ["", "Enter"], ["abc", "Escape"]]) await type("x", text, end);
-  expect(await notice(page).count()).toBe(0);
+  for (const [text, end] of [["Infinity", "Enter"], ["", "Enter"], ["abc", "Escape"]]) {
+    await type("x", text, end);
+    expect(await editor.count()).toBe(0);
+  }
   expect(asked).toEqual([]);
   expect(await value(page, "x")).toEqual(before);
-  await type("x", "2,5", "Tab");
+  await type("x", "2,,5", "Enter");
+  await refused.waitFor();
+  expect(await serious(page)).toEqual([]);
+  await editor.fill("2,5");
+  await page.keyboard.press("Tab");
   await page.waitForFunction(() => window.convoke.value("x")[0] === 2.5);
+  expect([await editor.count(), await refused.count(), await notice(page).count()]).toEqual([0, 0, 0]);
   await go(page, link({ op: "max_unpool", cell: "indices.0.0.0.0.0" }));
   for (const text of ["99", "-1", "2.7"]) {
     await type("indices", text, "Enter");
-    await notice(page).getByText(`Nothing was changed. The cell: expected a whole number from 0 to 48, got ${text}.`).waitFor();
+    expect(await refused.textContent()).toBe(`Expected a whole number from 0 to 48, got “${text}”.`);
+    await page.keyboard.press("Escape");
   }
   await settled(page);
+  await done();
+});
+
+it("a text that was refused and left is not laid over other cells", async () => {
+  const { page, done } = await open(browser, link(LAYER), { viewport: { width: 360, height: 740 } });
+  await page.locator(grid("x")).focus();
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.press("End");
+  await page.keyboard.press("Enter");
+  await page.locator(".grid-editor").fill("abc");
+  await page.keyboard.press("Tab");
+  await page.locator(".grid-refusal").waitFor();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+  await page.getByRole("button", { name: "X, channel 1", exact: true }).click();
+  await page.locator(".grid-editor").waitFor({ state: "detached", timeout: 10_000 });
+  expect(await page.locator(".grid-refusal").count()).toBe(0);
   await done();
 });
 

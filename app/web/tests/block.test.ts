@@ -57,7 +57,7 @@ describe("a block of numbers", () => {
     ["1\n\n3", "Row 2: expected 1 number, as in row 1, got 0"],
     ["[[1, 2], [3]]", "Row 2: expected 2 numbers, as in row 1, got 1"],
     ["[[1, NaN]]", "Row 1, column 2: expected a finite number, got “NaN”"],
-    ["1 1e39", "Row 1, column 2: expected a finite number, got “1e39”"],
+    ["1 1e39", "Row 1, column 2: expected a number within float32, up to 3.4e38, got “1e39”"],
     ["0x10", "Row 1, column 1: expected a finite number, got “0x10”"],
     ["[[0 1 ... 8 9]]", "Row 1, column 3: expected a finite number, got “...”"],
     ["[[1 2]\n ...\n [3 4]]", "Outside the rows: expected nothing, got “...”"],
@@ -105,10 +105,14 @@ describe("a block of numbers", () => {
   });
 
   it("of one cell is typed as a number, with a point or a comma, and else is named", () => {
-    expect([" 2,5", "−3", "+1e3", ".5", "-0", "1e38"].map(readNumber)).toEqual([2.5, -3, 1000, 0.5, -0, 1e38]);
-    for (const text of ["abc", "1/2", "1 000", "1,000.5", "Infinity", "1e400", "1e39", "0x10", "-", "1 2"]) {
+    expect([" 2,5", "−3", "+1e3", ".5", "-0", "1e38"].map((text) => readNumber(text))).toEqual([2.5, -3, 1000, 0.5, -0, 1e38]);
+    for (const text of ["abc", "1/2", "1 000", "1,000.5", "Infinity", "0x10", "-", "1 2"]) {
       expect(() => readNumber(text), text).toThrow(`The cell: expected a finite number, got “${text}”`);
     }
+    for (const text of ["1e39", "-1e400"]) expect(() => readNumber(text)).toThrow(`expected a number within float32, up to 3.4e38, got “${text}”`);
+    const even = { words: "an even number", test: (value: number) => value % 2 === 0 };
+    expect(readNumber("4", even)).toBe(4);
+    for (const text of ["3", "1e400"]) expect(() => readNumber(text, even)).toThrow(`expected an even number, got “${text}”`);
   });
 
   it("is written with tabs, and read back to the same bits", () => {

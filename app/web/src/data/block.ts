@@ -50,7 +50,7 @@ export function readBlock(text: string, wanted = FINITE): Block {
   });
   const values = rows.flatMap((row, r) => row.map((cell, c) => {
     const value = NUMBER.test(cell) ? Number(cell) : NaN;
-    if (!wanted.test(value)) throw new BlockError(`Row ${r + 1}, column ${c + 1}`, wanted.words, quoted(cell));
+    if (!wanted.test(value)) throw new BlockError(`Row ${r + 1}, column ${c + 1}`, wordsFor(wanted, value), quoted(cell));
     return value;
   }));
   return { rows: rows.length, cols, values };
@@ -62,10 +62,16 @@ export function numberIn(text: string): number {
   return NUMBER.test(plain) ? Number(plain) : NaN;
 }
 
-export function readNumber(text: string): number {
+/** @throws BlockError where the text is no number that the cell takes. */
+export function readNumber(text: string, wanted = FINITE): number {
   const value = numberIn(text);
-  if (!FINITE.test(value)) throw new BlockError("The cell", FINITE.words, quoted(text.trim()));
+  if (!wanted.test(value)) throw new BlockError("The cell", wordsFor(wanted, value), quoted(text.trim()));
   return value;
+}
+
+/** A number that is too large is finite to whoever typed it. */
+function wordsFor(wanted: Wanted, value: number): string {
+  return wanted === FINITE && !Number.isNaN(value) ? "a number within float32, up to 3.4e38" : wanted.words;
 }
 
 function quoted(text: string): string {

@@ -1,6 +1,7 @@
 /** Small controls. Each shows a value that it reads and says what the user wants; it keeps nothing itself. */
 
 import { type Child, h } from "../core/dom";
+import { keepInside } from "../core/inside";
 import { effect, type Read, signal, untrack } from "../core/signal";
 import { readTyped } from "./typed";
 
@@ -166,13 +167,4 @@ export function menu(label: Child, name: string, content: () => Child): HTMLElem
     if (next && !details.contains(next)) details.open = false;
   });
   return details;
-}
-
-/** Moves a panel sideways so that no part of it is outside the window. */
-function keepInside(panel: HTMLElement): void {
-  panel.style.setProperty("translate", "0 0");
-  const box = panel.getBoundingClientRect();
-  const over = Math.max(0, box.right - document.documentElement.clientWidth + 8);
-  const under = Math.max(0, 8 - box.left);
-  panel.style.setProperty("translate", `${under - over}px 0`);
 }

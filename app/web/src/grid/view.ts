@@ -1,7 +1,8 @@
 /** A grid on the page: a canvas to look at, one focusable element for the keyboard, words for the cell. */
 
 import { h } from "../core/dom";
-import { effect, type Read, signal } from "../core/signal";
+import { effect, type Read, signal, untrack } from "../core/signal";
+import type { Wanted } from "../data/block";
 import { type Plane } from "./draw";
 import { type Light } from "./light";
 import { clipboard } from "./clipboard";
@@ -24,8 +25,8 @@ export interface GridOptions {
   readonly onClear?: () => void;
   /** A new value for a cell: absent where the tensor is not the user's to set. */
   readonly onEdit?: (index: number, value: number) => void;
-  /** What was typed is no number, and why. */
-  readonly onRefused?: (why: string) => void;
+  /** What a cell takes; absent: any number. */
+  readonly wanted?: Read<Wanted>;
   /** A text from the clipboard, to begin at a cell. */
   readonly onPaste?: (text: string, index: number) => void;
   /** The plane on show has gone to the clipboard. */
@@ -74,16 +75,23 @@ export function gridView(options: GridOptions): GridView {
     spoken,
     () => {
       const now = editing();
-      return now && editor(options, now, () => {
+      // Not made anew where the plane changes: what is being typed would be lost.
+      return now && untrack(() => editor(options, now, () => {
         editing.set(null);
         element.focus();
-      });
+      }));
     },
   );
   effect(() => {
     const chosen = light().selected;
     if (chosen >= 0) cursor.set(chosen);
     else if (cursor.peek() >= plane().rows * plane().cols) cursor.set(0);
+  });
+  effect(() => {
+    plane();
+    // A text that was refused and left stays where it is, but not over cells that are others now.
+    const left = element.querySelector(".grid-editor[aria-invalid]");
+    if (left && left !== document.activeElement) editing.set(null);
   });
   paintWhenChanged(canvas, options);
   const edit: OpenEditor = (index, text) => {

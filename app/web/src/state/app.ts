@@ -208,11 +208,7 @@ export class App {
   edit(role: Editable, index: number, value: number): void {
     const { test, words } = wantedBy(role, this.shapes().y!);
     if (test(value)) this.editAll(role, new Map([[index, value]]));
-    else this.unchanged(`The cell: expected ${words}, got ${value}`);
-  }
-
-  unchanged(why: string): void {
-    this.notice.set(`Nothing was changed. ${why}.`);
+    else this.notice.set(`Nothing was changed. The cell: expected ${words}, got ${value}.`);
   }
 
   /** Sets several of them as one change. */

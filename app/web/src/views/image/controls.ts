@@ -7,7 +7,6 @@ import { scaleOf } from "../../grid/colour";
 import { NO_RING } from "../../grid/draw";
 import { NO_LIGHT } from "../../grid/light";
 import { gridView } from "../../grid/view";
-import type { App } from "../../state/app";
 import { type Filter, FILTER_LABELS, FILTERS, filterValues, type ImageSettings, KERNELS, SIZES } from "./settings";
 
 type Put = (change: Partial<ImageSettings>) => void;
@@ -22,7 +21,7 @@ export function settingsRow(settings: Read<ImageSettings>, put: Put): HTMLElemen
     h("span", { class: "inline" }, "ReLU", toggle("ReLU", () => settings().relu, (relu) => put({ relu }))));
 }
 
-export function filterRow(app: App, settings: Read<ImageSettings>, put: Put): HTMLElement {
+export function filterRow(settings: Read<ImageSettings>, put: Put): HTMLElement {
   const flip = (filter: Filter) => {
     const { filters } = settings();
     const next = filters.includes(filter) ? filters.filter((one) => one !== filter) : FILTERS.filter((one) => one === filter || filters.includes(one));
@@ -33,10 +32,10 @@ export function filterRow(app: App, settings: Read<ImageSettings>, put: Put): HT
       h("button", {
         type: "button", "aria-pressed": () => String(settings().filters.includes(filter)), onClick: () => flip(filter),
       }, FILTER_LABELS[filter]),
-      filterGrid(app, settings, put, filter))));
+      filterGrid(settings, put, filter))));
 }
 
-function filterGrid(app: App, settings: Read<ImageSettings>, put: Put, filter: Filter): HTMLElement {
+function filterGrid(settings: Read<ImageSettings>, put: Put, filter: Filter): HTMLElement {
   const values = computed(() => filterValues(settings(), filter));
   const kernel = computed(() => settings().kernel);
   const drawn = filter === "drawn";
@@ -55,7 +54,6 @@ function filterGrid(app: App, settings: Read<ImageSettings>, put: Put, filter: F
     cell: () => 72 / kernel(),
     describe: (index) => `row ${Math.floor(index / kernel())}, column ${index % kernel()}: ${values()[index]}`,
     onEdit: drawn ? edit : undefined,
-    onRefused: (why) => app.unchanged(why),
     onSelect: drawn ? chosen.set : undefined,
     onClear: () => chosen.set(-1),
     onPress: drawn ? (index: number) => edit(index, values()[index] > 0 ? -0.5 : values()[index] < 0 ? 0 : 0.5) : undefined,

@@ -72,7 +72,7 @@ export function imageView(app: App): HTMLElement {
     h("header", { class: "page-head" },
       h("h2", null, "A picture through one layer, and back"),
       h("p", null, "Convolved, pooled, unpooled, and rebuilt by the transposed convolution with the same weights. Choose any unit of a map to see its gradient at the input: what the unit looks for, placed where it looks.")),
-    sourceRow(own), settingsRow(settings, put), filterRow(app, settings, put),
+    sourceRow(own), settingsRow(settings, put), filterRow(settings, put),
     () => (started() ? body(passed.value as Read<Passed>, shownTrace, put, settings) : h("p", { class: "hint" }, "…")));
   accept(own);
   shows(app, () => sheetOf(passed.value(), shownTrace()));

@@ -12,7 +12,7 @@ import { thumbnails } from "../../grid/thumbnails";
 import { type Role, SPACE } from "../../math/layer";
 import { plane as planeSize } from "../../math/shape";
 import type { App } from "../../state/app";
-import { isConvolution, type Editable } from "../../state/spec";
+import { isConvolution, type Editable, wantedBy } from "../../state/spec";
 import { valuesOf } from "../../state/served";
 import { IN_WORDS, isMade, placeOf, SYMBOL } from "./names";
 import { copied, paste } from "./paste";
@@ -43,7 +43,7 @@ export function tensorCard(app: App, planes: Planes, role: Role, cell: Read<numb
       app.unpin();
     },
     onEdit: editable ? (index, value) => app.edit(role as Editable, toFlat(index), value) : undefined,
-    onRefused: (why) => app.unchanged(why),
+    wanted: editable ? () => wantedBy(role as Editable, app.shapes().y!) : undefined,
     onPaste: (text, index) => paste(app, role, text, index),
     onCopy: () => copied(app, role),
     brush: app.brush,
