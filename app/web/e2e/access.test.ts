@@ -174,7 +174,7 @@ describe("wishes of the system", () => {
     const stride = page.getByRole("spinbutton", { name: "Stride", exact: true });
     expect(await stride.isVisible()).toBe(false);
     await page.getByRole("button", { name: "Settings" }).tap();
-    await page.getByRole("button", { name: "more Stride" }).tap();
+    await page.getByRole("button", { name: "increase Stride" }).tap();
     await page.waitForFunction(() => window.convoke.value("y").length === 8);
     const foot = (await page.locator(".settings").boundingBox())!.y;
     const shown = (await page.locator(grid("dx")).boundingBox())!;

@@ -89,7 +89,7 @@ it("nothing is pasted where cells are about to stand elsewhere", async () => {
     await held;
     await route.continue();
   });
-  await page.getByRole("button", { name: "more Input W" }).click();
+  await page.getByRole("button", { name: "increase Input W" }).click();
   await page.locator('.page[data-stale="1"]').waitFor();
   await paste(page, "x", "1 2\n3 4");
   await notice(page).getByText("Nothing was pasted into X: the layer has changed, and its grids have yet to follow.").waitFor();

@@ -91,11 +91,11 @@ it("the word beside a field changes nothing where it is pressed", async () => {
   await click("Kernel", ".inline", "3");
   await click("Stride", ".inline", "2");
   await page.getByRole("tab", { name: "Verify" }).click();
-  await page.getByRole("button", { name: "more Seed of the samples" }).click();
+  await page.getByRole("button", { name: "increase Seed of the samples" }).click();
   await click("Seed of the samples", ".inline", "2");
   await page.getByRole("tab", { name: "Trace" }).click();
   await page.getByRole("radio", { name: "3-D" }).click();
-  await page.getByRole("button", { name: "more X depth" }).click();
+  await page.getByRole("button", { name: "increase X depth" }).click();
   await click("X depth", ".depth", "1");
   await settled(page);
   await done();

@@ -160,9 +160,9 @@ describe("links", () => {
         });
       },
     });
-    await page.getByRole("button", { name: "more Stride" }).click();
+    await page.getByRole("button", { name: "increase Stride" }).click();
     await page.waitForFunction(() => location.hash.includes("stride"));
-    await page.getByRole("button", { name: "less Stride" }).click();
+    await page.getByRole("button", { name: "decrease Stride" }).click();
     await page.waitForFunction(() => !location.hash.includes("stride"));
     await done();
   });
@@ -202,7 +202,7 @@ it("the browser's way back leads through the views that were open", async () => 
   await page.goBack();
   await expect.poll(shown).toBe("Trace");
   await settled(page);
-  await page.getByRole("button", { name: "more Stride" }).click();
+  await page.getByRole("button", { name: "increase Stride" }).click();
   await page.waitForFunction(() => location.hash.includes("stride"));
   await page.goBack();
   expect(page.url()).toBe("about:blank");

@@ -77,8 +77,8 @@ it("asks for gradients once a change and for a plan once a layer, after its pict
     return [...new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))].join();
   });
   const change = {
-    more: () => page.getByRole("button", { name: "more Padding" }).click(),
-    less: () => page.getByRole("button", { name: "less Padding" }).click(),
+    more: () => page.getByRole("button", { name: "increase Padding" }).click(),
+    less: () => page.getByRole("button", { name: "decrease Padding" }).click(),
     cell: async () => {
       await page.locator(grid("x")).focus();
       await page.keyboard.type("7");
@@ -112,7 +112,7 @@ it("has one request in flight, and shows the last of many quick changes", async 
     flying -= 1;
   });
   await page.locator('[data-tensor="x"] .menu summary').click();
-  const seed = page.getByRole("button", { name: "more Seed" });
+  const seed = page.getByRole("button", { name: "increase Seed" });
   for (let i = 0; i < 20; i += 1) await seed.click();
   await settled(page);
   const expected = await page.evaluate(() => window.convoke.value("x"));

@@ -238,7 +238,7 @@ describe("editing and sweeping", () => {
 
   it("takes the chosen cell along to another sample", async () => {
     const { page, done } = await open(browser, link({ ...small, n: 2, cell: "dx.0.0.0.2.2" }));
-    await page.getByRole("button", { name: "more Sample", exact: true }).click();
+    await page.getByRole("button", { name: "increase Sample", exact: true }).click();
     await page.waitForFunction(() => document.querySelector(".cell-name")!.textContent!.includes("[1, 0, 2, 2]"));
     for (const role of ["x", "dx", "y", "dy"]) expect(Number(await page.locator(grid(role)).getAttribute("data-shown")), role).toBeGreaterThan(0);
     await done();

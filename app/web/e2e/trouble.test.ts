@@ -21,7 +21,7 @@ describe("a service in trouble", () => {
       const { page, done } = await open(browser, link({ op: "conv", c: 1, o: 1 }), { expected: /503|Failed to load|ERR_/ });
       const first = await page.evaluate(() => window.convoke.value("dx"));
       await page.route("**/v1/conv/*", (route) => (trouble === "offline" ? route.abort() : route.fulfill(problem(503, { "retry-after": "1" }))));
-      await page.getByRole("button", { name: "more Stride" }).click();
+      await page.getByRole("button", { name: "increase Stride" }).click();
       await page.locator(`[data-trouble="${trouble}"]`).waitFor();
       expect(await page.evaluate(() => window.convoke.value("dx"))).toEqual(first);
       expect(await page.locator(grid("dx")).isVisible()).toBe(true);
@@ -40,7 +40,7 @@ describe("a service in trouble", () => {
     for (const [kind, [answer, words]] of Object.entries(answers)) {
       const { page, done } = await open(browser, link({ op: "conv", c: 1, o: 1 }), { expected: /502/ });
       await page.route("**/v1/conv/*", (route) => route.fulfill(answer));
-      await page.getByRole("button", { name: "more Stride" }).click();
+      await page.getByRole("button", { name: "increase Stride" }).click();
       await page.locator(`[data-trouble="${kind}"]`).waitFor();
       expect(await page.locator(".trouble").getByRole("status").textContent()).toBe(words);
       expect(await page.getByRole("button", { name: "Try now" }).count()).toBe(1);
@@ -55,7 +55,7 @@ describe("a service in trouble", () => {
   it("is asked again by whichever view is on show, and by Trace for one that is left", async () => {
     const views = {
       verify: (page: Page) => page.getByRole("button", { name: "Check again" }).click(),
-      checkerboard: (page: Page) => page.getByRole("button", { name: "more Kernel" }).click(),
+      checkerboard: (page: Page) => page.getByRole("button", { name: "increase Kernel" }).click(),
       request: (page: Page) => page.getByRole("radio", { name: "Forward" }).click(),
       image: (page: Page) => page.getByRole("radiogroup", { name: "Stride" }).getByRole("radio", { name: "2" }).click(),
     };
@@ -83,7 +83,7 @@ describe("a service in trouble", () => {
       asked += 1;
       return route.fulfill(problem(500));
     });
-    await page.getByRole("button", { name: "more Stride" }).click();
+    await page.getByRole("button", { name: "increase Stride" }).click();
     await page.locator('[data-trouble="problem"]').waitFor();
     expect(await page.locator(".trouble").textContent()).toContain("The queue is full.");
     await page.waitForTimeout(1200);
@@ -95,7 +95,7 @@ describe("a service in trouble", () => {
     const { page, done } = await open(browser, "", { expected: /500/ });
     const said = page.locator(".connection");
     await page.route("**/v1/conv/*", (route) => route.fulfill(problem(500)));
-    await page.getByRole("button", { name: "more Stride" }).click();
+    await page.getByRole("button", { name: "increase Stride" }).click();
     await page.locator('[data-trouble="problem"]').waitFor();
     expect(await said.textContent()).toBe("refused");
     await page.unroute("**/v1/conv/*");
@@ -105,7 +105,7 @@ describe("a service in trouble", () => {
       await new Promise((resolve) => setTimeout(resolve, 2500));
       await route.continue();
     });
-    await page.getByRole("button", { name: "less Stride" }).click();
+    await page.getByRole("button", { name: "decrease Stride" }).click();
     await expect.poll(() => said.textContent()).toBe("waiting 1 s");
     await expect.poll(() => said.textContent()).toMatch(/ ms$/);
     await done();
@@ -120,7 +120,7 @@ describe("a service in trouble", () => {
       asked += 1;
       return route.fulfill(problem(503, { "retry-after": wait }));
     });
-    await page.getByRole("button", { name: "more Stride" }).click();
+    await page.getByRole("button", { name: "increase Stride" }).click();
     await now.focus();
     const status = page.getByRole("status").filter({ hasText: "The service is busy." });
     const told = await status.evaluateHandle((element) => {

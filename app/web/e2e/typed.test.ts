@@ -2,7 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { grid, launch, link, open, settled } from "./browser";
+import { go, grid, launch, link, open, settled } from "./browser";
 import { serious } from "./serious";
 
 let browser: Browser;
@@ -55,7 +55,7 @@ it("where the service refuses what was set in place of what was typed, both are 
   expect(await field.getByRole("alert").allTextContents()).toEqual([
     "64 is the page’s limit: set in place of “100”.", expect.stringMatching(/^64 is not possible/),
   ]);
-  await page.getByRole("button", { name: "more Samples" }).click();
+  await page.getByRole("button", { name: "increase Samples" }).click();
   await settled(page);
   expect(await page.locator(".refusal").count()).toBe(0);
   await done();
@@ -69,7 +69,7 @@ it("what is said of one act is over with the next: an edit, another size, anothe
       await page.keyboard.type("5");
       await page.keyboard.press("Enter");
     }],
-    ["size", () => page.getByRole("button", { name: "more Input W" }).click()],
+    ["size", () => page.getByRole("button", { name: "increase Input W" }).click()],
     ["operation", () => page.getByRole("combobox", { name: "Operation" }).selectOption("max_pool")],
     ["example", () => page.getByRole("combobox", { name: "Example" }).selectOption("1")],
   ];
@@ -93,5 +93,18 @@ it("what the service refused is settled by the old value, typed again", async ()
   await type(page, "Groups", "1");
   await refusal.waitFor({ state: "detached" });
   await settled(page);
+  await done();
+});
+
+it("buttons say what they do, and fields \"auto\" only where the service settles their value", async () => {
+  const { page, done } = await open(browser, link({ op: "conv" }));
+  for (const name of ["decrease Samples", "increase Stride"]) expect(await page.getByRole("button", { name, exact: true }).count(), name).toBe(1);
+  const empty = (name: string) => number(page, name).evaluate((field) => ["placeholder", "aria-valuetext"].map((word) => field.getAttribute(word)));
+  expect(await empty("Stride")).toEqual(["", null]);
+  expect(await empty("Input W")).toEqual(["", null]);
+  await go(page, link({ op: "max_pool", config: { kernel: 3 } }));
+  expect([await empty("Stride"), await empty("Kernel")]).toEqual([["auto", "auto"], ["", null]]);
+  await go(page, link({ op: "adaptive_avg_pool", config: { output_size: null } }));
+  expect(await empty("Output size")).toEqual(["same", "same"]);
   await done();
 });

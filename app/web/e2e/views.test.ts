@@ -95,7 +95,7 @@ it("Checkerboard: 3 by 2 is uneven, 4 by 2 is even, and the gradient is the same
   expect(await picture("gradient")).toEqual(await picture("transposed"));
   expect((await picture("resized")).values).toBe("9");
   await page.getByRole("button", { name: "kernel 4, stride 2, even" }).click();
-  await page.getByRole("button", { name: "more Padding" }).click();
+  await page.getByRole("button", { name: "increase Padding" }).click();
   await page.locator('[data-picture="transposed"][data-side="12"]').waitFor();
   expect(await picture("transposed")).toEqual({ side: "12", values: "4" });
   expect(await page.locator(".board-verdict").textContent()).toContain("4 / 2 = 2");

@@ -18,7 +18,7 @@ function startOf(app: App, field: Field, axis: number): number {
   return 1;
 }
 
-/** One number for all axes, or one for each. */
+/** One number for all axes, or one for each; null is what the service settles, or, where a value is required, the input's own. */
 export function axesControl(control: Control, minimum: number, nullable: boolean): Child {
   const { field, value, set, app } = control;
   const entry = (axis: number) => {
@@ -28,7 +28,7 @@ export function axesControl(control: Control, minimum: number, nullable: boolean
   const one = (axis: number, letter: string, change: (next: number) => void) =>
     stepper({
       label: `${labelOf(field.name)} ${letter}`.trim(), value: () => entry(axis), minimum, maximum: 64,
-      placeholder: () => "auto", start: () => startOf(app, field, axis), onChange: change,
+      placeholder: nullable ? (field.required ? "same" : "auto") : undefined, start: () => startOf(app, field, axis), onChange: change,
     });
   const dimensions = memo(() => dimsOf(control));
   const apart = memo(() => Array.isArray(value()) && dimensions() > 1);

@@ -63,7 +63,7 @@ function numberControl({ field, value, set }: Control, kind: Extract<Kind, { kin
   return [
     () => given() && clear(field, set),
     stepper({
-      label: labelOf(field.name), value: () => numberOf(value()), placeholder: () => "auto", step,
+      label: labelOf(field.name), value: () => numberOf(value()), placeholder: kind.nullable && field.otherwise === null ? "auto" : undefined, step,
       minimum, maximum: 99, onChange: set,
     }),
   ];

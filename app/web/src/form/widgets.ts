@@ -9,7 +9,7 @@ export interface StepperOptions {
   readonly label: string;
   readonly value: Read<number | null>;
   /** Shown where the value is null. */
-  readonly placeholder?: Read<string>;
+  readonly placeholder?: string;
   readonly minimum?: number;
   readonly maximum?: number;
   readonly step?: number;
@@ -33,8 +33,8 @@ export function stepper(options: StepperOptions): HTMLElement {
     options.onChange(Math.round(value * 1e6) / 1e6);
   };
   const field = h("input", {
-    type: "text", inputmode: "decimal", "aria-label": options.label, autocomplete: "off", placeholder: () => options.placeholder?.() ?? "",
-    role: "spinbutton", "aria-valuenow": options.value, "aria-valuetext": () => (options.value() === null ? (options.placeholder?.() ?? null) : null),
+    type: "text", inputmode: "decimal", "aria-label": options.label, autocomplete: "off", placeholder: options.placeholder ?? "",
+    role: "spinbutton", "aria-valuenow": options.value, "aria-valuetext": () => (options.value() === null ? (options.placeholder ?? null) : null),
     "aria-valuemin": Number.isFinite(minimum) ? minimum : null, "aria-valuemax": Number.isFinite(maximum) ? maximum : null,
     "aria-invalid": () => (said() === null ? null : "true"), "aria-describedby": () => (said() === null ? null : id),
   });
@@ -54,7 +54,7 @@ export function stepper(options: StepperOptions): HTMLElement {
     typed = false;
     const old = options.value();
     const text = field.value;
-    const read = text.trim() === "" ? { value: null, said: null } : readTyped(text, { minimum, maximum, whole: step === 1 }, shown(old) || (options.placeholder?.() ?? "none"));
+    const read = text.trim() === "" ? { value: null, said: null } : readTyped(text, { minimum, maximum, whole: step === 1 }, shown(old) || (options.placeholder || "none"));
     // Also where it is the value that there is: it may have been typed in place of one that was refused.
     if (read.value !== null) options.onChange(read.value);
     if (read.said !== null && read.value !== old) before = old;
@@ -77,9 +77,9 @@ export function stepper(options: StepperOptions): HTMLElement {
     }, sign);
   return h("span", { class: "number" },
     h("span", { class: "stepper" },
-      button("−", -1, "less", () => base() <= minimum),
+      button("−", -1, "decrease", () => base() <= minimum),
       field,
-      button("+", 1, "more", () => base() >= maximum)),
+      button("+", 1, "increase", () => base() >= maximum)),
     () => said() !== null && h("span", { id, class: "refusal", role: "alert" }, said()));
 }
 
