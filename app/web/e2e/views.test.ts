@@ -71,6 +71,7 @@ describe("Verify", () => {
     expect(of("own-dx")).toBe("false");
     expect(of("adjoint-x-float64")).toBe("false");
     expect(of("own-dweight")).toBe("true");
+    expect(await page.locator(".check-group").last().textContent()).toContain("at least half of them where the gradient is not zero");
     expect(await page.locator('[data-check="own-dx"]').textContent()).toContain("worst at dX[0, 0, 2, 4]");
     await page.locator('[data-check="own-dx"]').getByRole("button").click();
     expect(await page.locator(".total").getAttribute("data-agrees")).toBe("false");

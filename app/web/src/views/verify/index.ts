@@ -81,7 +81,7 @@ function groups(app: App, checks: readonly Check[]): Child {
 function explain(prefix: string): string {
   if (prefix === "own") return "Every cell again by the sums that Trace lists, in float64, against the service’s float32. Errors are relative to the tensor’s largest value.";
   if (prefix === "adjoint") return "Backward is the transpose of forward. So pairing dY with Y must give the same number as pairing dX with X, whatever they hold.";
-  return "Nudge one number and see how much ⟨dY, Y⟩ changes: that is what a gradient means. In float64, at coordinates drawn by the seed, half of them where the gradient is not zero.";
+  return "Nudge one number and see how much ⟨dY, Y⟩ changes: that is what a gradient means. In float64, at coordinates drawn by the seed, at least half of them where the gradient is not zero, as far as there are so many.";
 }
 
 function verdict(check: Check): Child {
