@@ -221,6 +221,15 @@ it("a link to no view is no step on the browser's way back", async () => {
   await done();
 });
 
+it("pages that name no icon have one, at the address where browsers look for it", async () => {
+  const { page, done } = await open(browser);
+  const icon = await page.request.get(new URL("favicon.ico", inject("url")).href);
+  expect(icon.status()).toBe(200);
+  // An icon file of one picture.
+  expect([...(await icon.body()).subarray(0, 6)]).toEqual([0, 0, 1, 0, 1, 0]);
+  await done();
+});
+
 it("the reference can be read in the system's colours", async () => {
   for (const colorScheme of ["light", "dark"] as const) {
     const { page, done } = await open(browser, "", { colorScheme });
