@@ -32,6 +32,20 @@ describe("a service in trouble", () => {
     }
   });
 
+  it("costs no change: the address has what is asked for at once, and a reload keeps it", async () => {
+    const { page, done } = await open(browser, link({ op: "conv", c: 1, o: 1 }), { expected: /Failed to load|ERR_/ });
+    await page.route("**/v1/**", (route) => route.abort());
+    await page.getByRole("button", { name: "increase Stride" }).click();
+    await page.locator('[data-trouble="offline"]').waitFor();
+    await page.waitForFunction(() => decodeURIComponent(location.hash).includes('"stride":3'), undefined, { timeout: 5000 });
+    await page.reload();
+    await page.locator('[data-trouble="offline"]').waitFor();
+    await page.unroute("**/v1/**");
+    await page.waitForFunction(() => window.convoke?.value("y").length === 4);
+    await settled(page);
+    await done();
+  });
+
   it("is told from a proxy that cannot reach it, and from somebody else's page, and asked again", async () => {
     const answers = {
       gateway: [{ status: 502, contentType: "text/html", body: "<h1>502</h1>" }, "The service cannot be reached. A server on the way to it says 502 Bad Gateway. What you see is its last answer. The page asks again by itself"],

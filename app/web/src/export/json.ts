@@ -28,7 +28,7 @@ export function toJson(app: App): Blob {
     const shape = served.shapes[role] ?? served.shapes[role.slice(1)];
     if (values && shape) tensors[role] = { shape, data: Array.from(values, words) };
   }
-  const whole = { operation: served.spec.op, config: served.spec.config, state: writeHash(linkedOf(app)), tensors };
+  const whole = { operation: served.spec.op, config: served.spec.config, state: writeHash(linkedOf(app, served.spec)), tensors };
   return new Blob([JSON.stringify(whole, null, 1)], { type: "application/json" });
 }
 

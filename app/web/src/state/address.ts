@@ -66,7 +66,7 @@ export function followAddress(app: App): void {
   };
   let rounds = 0;
   effect(() => {
-    if (!app.session.served()) return;
+    // As it is asked for, and not only once it is answered: a service that is away must not cost the change.
     const linked = linkedOf(app);
     rounds += 1;
     const round = rounds;

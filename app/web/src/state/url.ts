@@ -30,9 +30,10 @@ export interface Linked {
   readonly ignored: readonly string[];
 }
 
-export function linkedOf(app: App): Omit<Linked, "ignored"> {
+/** @param spec the layer: as it is asked for, which may not have been answered yet. */
+export function linkedOf(app: App, spec = app.session.draft()): Omit<Linked, "ignored"> {
   return {
-    view: app.view(), spec: app.session.served()?.spec ?? app.session.draft(), pinned: app.pinned(),
+    view: app.view(), spec, pinned: app.pinned(),
     pick: app.wish(), direction: app.direction(), step: app.playing() ? null : app.step(), board: app.board(), image: app.image(),
     own: app.view() === "image" && app.picture() !== null,
   };
