@@ -239,7 +239,7 @@ describe("a service in trouble", () => {
   it("names the field of a link that there is not, and of one that has no such value", async () => {
     const { page, done } = await open(browser, "", { expected: /422/ });
     const said = page.locator(".notice");
-    for (const [config, words] of [[{ strid: 2 }, ": strid: no such field (one of stride, "], [{ stride: [1, 0.5] }, ": stride, axis w: not an acceptable integer (an integer from 1"]] as const) {
+    for (const [config, words] of [[{ strid: 2 }, ": strid: no such field; did you mean stride? (one of stride, "], [{ stride: [1, 0.5] }, ": stride, axis w: not an integer (an integer from 1"]] as const) {
       await go(page, link({ op: "conv", config }));
       await expect.poll(() => said.textContent()).toContain(`The layer of this link or file is not possible${words}`);
     }
