@@ -13,9 +13,8 @@ from urllib.request import ProxyHandler, build_opener
 
 def main() -> int:
     port = os.environ.get("CONVOKE_PORT", "8000")
-    if port.startswith(
-        ("tcp://", "udp://")
-    ):  # Kubernetes' word, which the service does not heed either
+    # Kubernetes has another use for the name, which the service does not heed either.
+    if port.startswith(("tcp://", "udp://")):
         port = "8000"
     # A container may be told of a proxy, which is no way to itself.
     direct = build_opener(ProxyHandler({}))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.errors import EngineError, InvalidValue, Loc, MissingField, UnknownField, fail, merged
+from engine.errors import EngineError, InvalidValue, Loc, MissingField, fail, merged
 from engine.kernels.activations import TABLE, Activation
-from engine.options import Flag, Number, Schema
+from engine.options import Flag, Number, Schema, unknown_fields
 from engine.plans import compute_dtype
 from engine.words import did_you_mean, one_of
 
@@ -50,23 +50,7 @@ class ActivationKind:
 def _nameless(value: Mapping[Any, object], loc: Loc) -> EngineError:
     """The error of a map that names no activation, and of its keys that none of them has."""
     missing = fail(MissingField, (*loc, "name"), "required", "the activation's name", None)
-    known = ["name", *PARAMETERS]
-    return merged(
-        [
-            missing,
-            *(
-                fail(
-                    UnknownField,
-                    (*loc, str(key)),
-                    f"no such field{did_you_mean(key, known)}",
-                    one_of(known),
-                    key,
-                )
-                for key in value
-                if key not in known
-            ),
-        ]
-    )
+    return merged([missing, *unknown_fields(value, ["name", *PARAMETERS], loc)])
 
 
 def _known(name: object, loc: Loc) -> str:
@@ -80,13 +64,8 @@ def _known(name: object, loc: Loc) -> str:
 def _settled(name: str, given: Mapping[Any, object], loc: Loc, dims: int) -> Activation:
     """The activation of that name with its parameters, of which those not given have defaults."""
     defaults = dict(TABLE[name].defaults)
-    errors: list[EngineError] = []
+    errors = unknown_fields(given, ["name", *defaults], loc, f"{name} has no such field")
     settled: list[tuple[str, float | bool]] = []
-    for key in given:
-        if key != "name" and key not in defaults:
-            known = ["name", *defaults]
-            msg = f"{name} has no such field{did_you_mean(key, known)}"
-            errors.append(fail(UnknownField, (*loc, str(key)), msg, one_of(known), key))
     for key, default in defaults.items():
         kind = Flag() if isinstance(default, bool) else Number()
         try:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from engine.errors import EngineError, InvalidValue, Loc, MissingField, UnknownField, fail, merged
-from engine.options import Option, Schema, options
-from engine.words import did_you_mean, one_of
+from engine.errors import EngineError, InvalidValue, Loc, MissingField, fail, merged
+from engine.options import Option, Schema, options, unknown_fields
 
 C = TypeVar("C")
 
@@ -25,17 +24,7 @@ def read_config(kind: type[C], values: object, dims: int, loc: Loc = ("config",)
     if not isinstance(values, Mapping):
         raise fail(InvalidValue, loc, "not a map", "a map of fields", type(values).__name__)
     table = options(kind)
-    errors: list[EngineError] = [
-        fail(
-            UnknownField,
-            (*loc, str(name)),
-            f"no such field{did_you_mean(name, table)}",
-            one_of(table),
-            name,
-        )
-        for name in values
-        if name not in table
-    ]
+    errors = unknown_fields(values, table, loc)
     known: dict[str, Any] = {}
     for name, entry in table.items():
         value = values.get(name, entry.default)

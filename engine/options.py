@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from engine.errors import InvalidValue, Loc, fail
+from engine.errors import EngineError, InvalidValue, Loc, UnknownField, fail
 from engine.words import counted, did_you_mean, one_of
 
 LARGEST = 2**31 - 1
@@ -33,12 +34,29 @@ class Kind(Protocol):
 
 def read_integer(value: object, loc: Loc, minimum: int) -> int:
     """Read one bounded integer."""
-    expected = f"an integer from {minimum} to {LARGEST}"
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise fail(InvalidValue, loc, "not an integer", expected, value)
-    if not minimum <= value <= LARGEST:
-        raise fail(InvalidValue, loc, "out of range", expected, value)
-    return value
+    msg = "not an integer"
+    if isinstance(value, int) and not isinstance(value, bool):
+        if minimum <= value <= LARGEST:
+            return value
+        msg = "out of range"
+    raise fail(InvalidValue, loc, msg, f"an integer from {minimum} to {LARGEST}", value)
+
+
+def unknown_fields(
+    given: Iterable[object], known: Collection[str], loc: Loc, msg: str = "no such field"
+) -> list[EngineError]:
+    """An error for each name given that is not among the known, with what may have been meant."""
+    return [
+        fail(
+            UnknownField,
+            (*loc, str(name)),
+            f"{msg}{did_you_mean(name, known)}",
+            one_of(known),
+            name,
+        )
+        for name in given
+        if name not in known
+    ]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import numpy as np
 from engine.calls import Call
 from engine.errors import (
     DtypeMismatch,
-    EngineError,
     InvalidValue,
     Loc,
     MissingField,
@@ -24,6 +23,7 @@ from engine.errors import (
     merged,
 )
 from engine.operation import Operation, require_shape
+from engine.options import unknown_fields
 from engine.plans import ACTIONS, PER_SAMPLE, Action, Plan, TensorSpec
 from engine.registry import find
 from engine.words import did_you_mean, one_of
@@ -186,17 +186,7 @@ def resolve(operation: Operation, config: Any, specs: Mapping[str, TensorSpec]) 
 
 
 def _check_names(inputs: Mapping[str, bool], specs: Mapping[str, TensorSpec]) -> None:
-    errors: list[EngineError] = [
-        fail(
-            UnknownField,
-            (name,),
-            f"no such tensor here{did_you_mean(name, inputs)}",
-            one_of(inputs),
-            name,
-        )
-        for name in specs
-        if name not in inputs
-    ]
+    errors = unknown_fields(specs, inputs, (), "no such tensor here")
     errors += [
         fail(MissingField, (name,), "required", "a tensor", None)
         for name, required in inputs.items()

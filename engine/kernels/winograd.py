@@ -8,8 +8,8 @@ that the taps along depth are one longer row.
 
 A number that is not finite would spread over its block. Results that are not finite are therefore thrown
 away, and their block is done as a plain sum. So is, unless speed was asked for, a block with a number far
-larger than the others, a sample of uneven numbers, and one whose products have few digits: there a plain
-sum makes hardly an error, and these transforms do (see `promise`).
+larger than the others, or with sums that cancel, a sample of uneven numbers, and one whose products have
+few digits: there a plain sum makes hardly an error, and these transforms do (see `promise`).
 """
 
 from __future__ import annotations
