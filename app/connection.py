@@ -188,16 +188,16 @@ class Connection(Counted):
             # Before the next request is begun, whose body may be in it.
             self.loop.call_soon(self._parse_on)
         super().on_response_complete()
-        unread = self._patience.awaited == "body" and not self.answering()
-        if unread and self.body_left >= SINK_BYTES and not self.transport.is_closing():
-            Incoming(self, self.body_left)
+        if self._patience.awaited == "body" and not self.answering():
+            self._unset_keepalive_if_required()  # until the rest has come
+            if self.body_left >= SINK_BYTES and not self.transport.is_closing():
+                Incoming(self, self.body_left)
 
     async def rest(
         self, first: bytes, place: memoryview, count: Callable[[int], None]
     ) -> memoryview:
         """Receive the rest of the body that is under way; see `Incoming`."""
-        self.body_left = 0
-        self._incoming = Incoming(self, len(place) - len(first))
+        self.body_left, self._incoming = 0, Incoming(self, len(place) - len(first))
         try:
             return await self._incoming.whole(first, place, count)
         finally:
@@ -205,12 +205,12 @@ class Connection(Counted):
 
     def body_received(self) -> None:
         """Go on behind a body that the parser has not seen, with a parser that does not miss it."""
-        if self._turned_away:
-            self._turned_away, self._patience.awaited = False, None
+        if not self._turned_away:
+            self.parser, self.unparsed = HttpRequestParser(self), False
+            self.on_message_complete()
+        self._turned_away, self._patience.awaited = False, None
+        if not self.answering():
             self.await_next()
-            return
-        self.parser, self.unparsed = HttpRequestParser(self), False
-        self.on_message_complete()
 
     def _parse_on(self) -> None:
         """No request waits any more, so that there is room for what was held."""

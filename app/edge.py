@@ -48,13 +48,15 @@ CLIENT_GONE = 499
 """Status under which requests are counted whose client left before the answer."""
 
 LINGER_S = 2.0
-"""How long the rest of a refused body is read and thrown away, so that the refusal is read."""
+"""How long the rest of a refused body is read and thrown away before the connection is closed, so that the
+refusal is read."""
 
 LEAVE_S = 0.5
 """How long it is waited, after an answer could not be sent, to learn whether the client has left."""
 
-SMALL_REST = 1 << 20
-"""A refused body of no more bytes is read to its end, and the connection is kept."""
+MOST_REST = 256 << 20
+"""Of a refused body no more bytes are thrown away, most of them by the kernel, so that the connection can be
+kept. A client that is cut off while it sends often takes that for the network's fault, and sees no answer."""
 
 _CLOSE = (b"connection", b"close")
 _KEEP = (b"connection", b"keep-alive")
@@ -80,6 +82,7 @@ class Edge:
         self._telemetry = telemetry
         self._lifecycle = lifecycle
         self._origins = Origins(settings.cors_origins)
+        self._body_timeout_s = settings.body_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -104,19 +107,20 @@ class Edge:
             record.status = CLIENT_GONE
         except asyncio.CancelledError:
             # The server gives up waiting at the end of its drain; the client still gets an answer.
-            await self._refuse(ShuttingDown(), record, receive, answer)
+            await self._refuse(ShuttingDown(), scope, receive, answer)
         except Exception as error:  # noqa: BLE001 - the place where every failure becomes a problem
             if record.status and await _has_left(scope):
                 record.status = CLIENT_GONE
             else:
-                await self._refuse(error, record, receive, answer)
+                await self._refuse(error, scope, receive, answer)
         finally:
             self._lifecycle.end()
             self._telemetry.request_done(record)
 
     async def _refuse(
-        self, error: BaseException, record: Record, receive: Receive, answer: _Answer
+        self, error: BaseException, scope: Scope, receive: Receive, answer: _Answer
     ) -> None:
+        record: Record = scope[RECORD]
         refusal = problem(error, record.request_id)
         if refusal.status == 500 or isinstance(error, MemoryError):
             logs.server.error(
@@ -130,10 +134,13 @@ class Edge:
                 return  # it is broken all the same, and nothing went wrong
             raise error
         record.problem = refusal.slug
-        unread = record.unread and (_rest(record) > SMALL_REST or _awaits_word(record))
-        await answer.problem(refusal, close=unread)
-        if unread:
-            await _linger(receive)
+        close = record.unread and (_rest(record) > MOST_REST or _awaits_word(record))
+        hurried = close or self._lifecycle.draining
+        # Closed while bytes are unread, a connection is reset, and the answer may be lost with it.
+        lingers = record.unread and (hurried or _is_last(scope, record))
+        await answer.problem(refusal, close=close, more=lingers)
+        if lingers:
+            await _linger(receive, LINGER_S if hurried else self._body_timeout_s)
             await answer({"type": "http.response.body"})
 
 
@@ -172,13 +179,13 @@ class _Answer:
             self._record.bytes_out += len(message.get("body", b""))
         await self._send(message)
 
-    async def problem(self, refusal: Problem, close: bool) -> None:
-        """Send a problem; with `close`, as the connection's last answer, to be ended by the caller."""
+    async def problem(self, refusal: Problem, *, close: bool, more: bool) -> None:
+        """Send a problem; with `close`, as the connection's last answer; with `more`, to be ended by the caller."""
         headers = refusal.fields()
         if close:
             headers.append(_CLOSE)
         await self({"type": "http.response.start", "status": refusal.status, "headers": headers})
-        await self({"type": "http.response.body", "body": refusal.body, "more_body": close})
+        await self({"type": "http.response.body", "body": refusal.body, "more_body": more})
 
 
 def record_of(scope: Scope) -> Record:
@@ -224,6 +231,13 @@ def _awaits_word(record: Record) -> bool:
     return expected is not None and expected.lower() == b"100-continue" and not record.bytes_in
 
 
+def _is_last(scope: Scope, record: Record) -> bool:
+    """Whether the client has its connection end with this answer."""
+    options = record.headers.get(b"connection", b"").lower().split(b",")
+    kept = scope.get("http_version") != "1.0" or scope.get(KEPT)
+    return not kept or b"close" in map(bytes.strip, options)
+
+
 def _is_whole(scope: Scope) -> bool:
     """Whether a request is to the server as a whole (RFC 9110, section 9.3.7)."""
     path: str = scope["path"]
@@ -244,10 +258,10 @@ async def _has_left(scope: Scope) -> bool:
     return gone
 
 
-async def _linger(receive: Receive) -> None:
-    """Read on and forget; a client that is still sending when we close may never see our answer."""
+async def _linger(receive: Receive, seconds: float) -> None:
+    """Read on and forget, to the body's end, for so long at most."""
     try:
-        async with asyncio.timeout(LINGER_S):
+        async with asyncio.timeout(seconds):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect" or not message.get("more_body"):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from app import logs
 from app.cors import NO_ORIGINS, Origins
 from app.dispatcher import Dispatcher
-from app.edge import SMALL_REST, new_request_id
+from app.edge import MOST_REST, new_request_id
 from app.errors import QueueFull
 from app.heads import Head, Headers
 from app.lifecycle import Lifecycle
@@ -103,7 +103,7 @@ class Gate:
             headers: what it says.
         """
         # Each origin has answers with headers of its own; those without one are alike.
-        simple = known.length <= SMALL_REST and all(name != b"origin" for name, _ in headers)
+        simple = known.length <= MOST_REST and all(name != b"origin" for name, _ in headers)
         if simple and head.is_plain(headers):
             if len(self._known) >= KNOWN_HEADS:
                 self._known.clear()

@@ -110,7 +110,7 @@ class Settings:
         512, "Requests waiting for a worker or running.", low=1, limit=True
     )
     max_queue_bytes: int = row(
-        1 * GiB,
+        2 * GiB,
         "Tensors of the requests waiting for a worker or running.",
         unit="bytes",
         limit=True,

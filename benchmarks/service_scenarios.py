@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from benchmarks.load.bench import Bench, Rounds
+from benchmarks.load.bench import Bench, Rounds, tell
 from benchmarks.load.loads import Spec
 from benchmarks.load.results import Outcome
 
@@ -117,6 +117,7 @@ def overload(bench: Bench, effort: Effort, found: Findings) -> None:
         probe = Spec(stream=stream, connections=connections, seconds=1.5 * effort.scale)
         spec = replace(probe, connections=512, seconds=5.0 * effort.scale, obey=True)
         each = Overload(server, queue, bench.round(server, probe), [])
+        tell(replace(spec, rate=2 * each.peak[0].rate), effort.rounds)
         for number in range(effort.rounds):
             rate = 2 * each.peak[-1].rate
             each.over.extend(bench.round(server, replace(spec, rate=rate, seed=number)))
@@ -131,6 +132,7 @@ def fairness(bench: Bench, effort: Effort, found: Findings) -> None:
     late = replace(small, delay=0.5)
     bench.round(OURS, replace(flood, seconds=0.5))
     fair = Fairness([], [], [])
+    tell(flood, 2 * effort.rounds)
     for _ in range(effort.rounds):
         fair.alone.extend(bench.round(OURS, replace(small, seconds=1.0)))
         fair.beside.extend(bench.round(OURS, replace(flood, source=NEIGHBOUR), aside=[late])[1:])

@@ -32,13 +32,14 @@ class Intake:
 
     Attributes:
         held: bytes held now.
+        coming: bytes that bodies which are not whole yet have announced.
         most: the most since somebody set it to less.
     """
 
     def __init__(self, capacity: int, berths: Berths | None = None) -> None:
         self._capacity = capacity
         self._berths = berths
-        self.held = self.most = 0
+        self.held = self.coming = self.most = 0
 
     async def read(
         self,
@@ -49,7 +50,7 @@ class Intake:
         deadline: float | None,
         aligned: Aligned | None = None,
     ) -> Body:
-        """Read the body; its bytes stay counted in `held` until they are released.
+        """Read the body; once it is whole, its bytes stay counted in `held` until they are released.
 
         Args:
             limit: most bytes.
@@ -98,32 +99,46 @@ class Intake:
     ) -> Body:
         record: Record = scope[RECORD]
 
+        held = 0
+
         def count(size: int) -> None:
+            nonlocal held
             record.bytes_in += size
+            held += size
             self.hold(size)
             if record.bytes_in > limit:
                 raise _too_large(limit, setting, record.bytes_in)
             if self.held > self._capacity:
+                # At once, or else all whose bytes come in the same turn would be refused with this one.
+                self.release(held)
+                held = 0
                 raise QueueFull("Too many bodies are held already.", retry_after=RETRY_S)
 
         size = int(record.headers.get(b"content-length", b"0"))
         whole: Body = b""
         more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            piece: bytes = message.get("body", b"")
-            record.unread = more = message.get("more_body", False)
-            count(len(piece))
-            if not whole and more and size >= IN_PLACE_BYTES and REST in scope:
-                whole = await scope[REST](piece, self._place(size, aligned), count)
-                record.unread = more = False
-            elif whole:
-                whole = whole if isinstance(whole, bytearray) else bytearray(whole)
-                whole += piece
-            else:
-                whole = piece
+        self.coming += size
+        try:
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone
+                piece: bytes = message.get("body", b"")
+                record.unread = more = message.get("more_body", False)
+                count(len(piece))
+                if not whole and more and size >= IN_PLACE_BYTES and REST in scope:
+                    whole = await scope[REST](piece, self._place(size, aligned), count)
+                    record.unread = more = False
+                elif whole:
+                    whole = whole if isinstance(whole, bytearray) else bytearray(whole)
+                    whole += piece
+                else:
+                    whole = piece
+        except BaseException:
+            self.release(held)
+            raise
+        finally:
+            self.coming -= size
         return whole
 
 

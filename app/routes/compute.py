@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 import engine
 from app.access import Access
-from app.admission import CostLimits, check_cost
+from app.admission import CostLimits, check_cost, tensor_bytes
 from app.dispatcher import Answer, Dispatcher, Job, Write
 from app.edge import HEAD, RECORD
 from app.errors import (
@@ -34,12 +34,13 @@ from app.lifecycle import Lifecycle
 from app.quotas import QuotaLimits, Quotas
 from app.record import Record
 from app.routes.answering import in_pieces, info_of, send_answer, whole
-from app.routes.body import Intake
+from app.routes.body import IN_PLACE_BYTES, Intake
 from app.routes.departure import unless_gone
 from app.routes.head import Asked, deadline_of, text_of, visitor_of
 from app.routes.keys import Keys
 from app.routes.planning import planned
 from app.routes.reading import Reader
+from app.routes.sizes import Sizes
 from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import Body, Exchange, Form, Piece, encode_map, full_name, negotiate
@@ -79,6 +80,7 @@ class Compute:
         self._reader = Reader(settings, desks)
         self._desks = desks
         self._cost_limits = cost
+        self._sizes = Sizes()
         self._quotas = Quotas(quota_limits(settings))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -111,25 +113,31 @@ class Compute:
 
     async def _serve(self, asked: Asked, send: Send) -> None:
         """Serve a request that is let in."""
-        size = 0
+        held = 0
         try:
             body = await self._read(asked)
+            held = asked.record.bytes_in
             with self._company(asked.exchange, len(body)):
                 if asked.record.action == "plan":
                     answer: Sequence[Piece] = [await self._plan(body, asked)]
                 else:
                     # Others may have taken the room while the body came.
                     self._dispatcher.check_room(asked.visitor)
-                    answer = await self._compute(await self._job(body, asked), asked)
+                    job = await self._job(body, asked)
+                    if len(body) >= IN_PLACE_BYTES:
+                        nbytes = tensor_bytes(job.call.cost(job.samples))
+                        self._sizes.remember(asked.record, len(body), nbytes)
+                    answer = await self._compute(job, asked)
             size = sum(map(len, answer))
             self._intake.hold(size)
+            held += size
             await send_answer(send, asked.exchange.media_type, answer, size)
         except BaseException as error:
             # The frames that it came through hold the body, some of them in a circle.
             clear_frames(error.__traceback__)
             raise
         finally:
-            self._intake.release(asked.record.bytes_in + size)
+            self._intake.release(held)
 
     def _company(self, exchange: Exchange, nbytes: int) -> AbstractContextManager[None]:
         """In which a request in JSON is served, so that several may be read beside the event loop."""
@@ -154,12 +162,17 @@ class Compute:
     def _check_room(self, asked: Asked) -> None:
         """Refuse a request for want of room before its body is read, and the next without this."""
         record, scope = asked.record, asked.scope
-        sized = asked.exchange.request == "msgpack"
-        nbytes = int(record.headers.get(b"content-length", b"1")) if sized else 1
+        length = int(record.headers.get(b"content-length", b"0"))
+        nbytes, coming = 1, 0
+        if asked.exchange.request == "msgpack":
+            nbytes = max(1, self._sizes.expected(record, length))
+            if length >= IN_PLACE_BYTES:
+                # What comes beside it may take the room that there is now. As all of that may never come, it
+                # counts for half of the queue at most.
+                coming = min(self._intake.coming, self._settings.max_queue_bytes // 2)
         try:
-            self._dispatcher.check_room(asked.visitor, nbytes)
+            self._dispatcher.check_room(asked.visitor, nbytes + coming)
         except QueueFull:
-            length = int(record.headers.get(b"content-length", b"0"))
             known = Known(record.operation, record.action, length, nbytes)
             self._gate.remember(scope.get(HEAD, NO_HEAD), scope["headers"], known)
             raise

@@ -38,6 +38,12 @@ Rounds = dict[str, list[Outcome]]
 """Outcomes by server, in the order of the rounds."""
 
 
+def tell(spec: Spec, rounds: int) -> None:
+    """Say what is measured now, since all of it takes minutes."""
+    load = f"{spec.rate:.0f} requests/s" if spec.rate else f"{spec.connections} connections"
+    print(f"  {spec.stream}, {load}, {rounds} rounds of {spec.seconds:.1f} s", flush=True)
+
+
 class Generator:
     """A generator's process."""
 
@@ -129,6 +135,7 @@ class Bench:
         """Give servers the same load in turn, so many times, forth and back."""
         for name in names:
             self.server(name)
+        tell(spec, rounds)
         found: Rounds = {name: [] for name in names}
         for number in range(rounds):
             for name in names if number % 2 else reversed(names):

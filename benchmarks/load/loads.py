@@ -97,6 +97,8 @@ class Load(ABC):
         self._start = 0.0
         self._requests = itertools.cycle(stream(spec.stream))
         self._on: dict[Connection, Sent] = {}
+        self._connections: list[Connection] = []
+        self._opening: set[asyncio.Task[Connection]] = set()
         self._ended = False
 
     def begin(self, start: float) -> None:
@@ -107,6 +109,11 @@ class Load(ABC):
         """Seconds since the start of the round."""
         return perf_counter() - self._start
 
+    async def prepare(self) -> None:
+        """Open all connections: opening one under load would hold arrivals up."""
+        for _ in range(self.spec.connections):
+            await self.connect()
+
     async def connect(self) -> Connection:
         """Open one more connection."""
         loop = asyncio.get_running_loop()
@@ -116,7 +123,15 @@ class Load(ABC):
             self.spec.port,
             local_addr=None if self.spec.source == HOST else (self.spec.source, 0),
         )
+        self._connections.append(connection)
         return connection
+
+    def close(self) -> None:
+        """Close all connections."""
+        for opening in self._opening:
+            opening.cancel()
+        for connection in self._connections:
+            connection.close()
 
     def next(self) -> Request:
         """The next request of the stream."""
@@ -159,6 +174,18 @@ class Load(ABC):
         if self._ended and not self._on:
             self.finished.set()
 
+    def reopen(self, connection: Connection) -> None:
+        """Open a connection in place of one that the server closed."""
+        self._connections.remove(connection)
+        opening = asyncio.get_running_loop().create_task(self.connect())
+        self._opening.add(opening)
+        opening.add_done_callback(self._opened)
+
+    def _opened(self, opening: asyncio.Task[Connection]) -> None:
+        self._opening.discard(opening)
+        if not opening.cancelled():
+            self.free(opening.result())
+
     def _lost(self, _: Connection, outstanding: bool) -> None:
         if outstanding:
             raise Stop(f"{self.spec.stream}: the server hung up with a request under way")
@@ -167,50 +194,41 @@ class Load(ABC):
 class Closed(Load):
     """As many requests under way as there are connections."""
 
-    async def prepare(self) -> None:
-        """Open all connections."""
-        self._connections = [await self.connect() for _ in range(self.spec.connections)]
-
     async def run(self) -> None:
         """Run to the last answer."""
         await asyncio.sleep(self.spec.delay - self.now())
-        for connection in self._connections:
+        for connection in list(self._connections):
             self.free(connection)
         await asyncio.sleep(self.spec.delay + self.spec.seconds - self.now())
         self.end()
         await asyncio.wait_for(self.finished.wait(), PATIENCE_S)
-        for connection in self._connections:
-            connection.close()
+        self.close()
 
     def free(self, connection: Connection) -> None:
         """Send the next request at once."""
-        if not self._ended:
+        if self._ended:
+            return
+        if connection.lost:
+            self.reopen(connection)
+        else:
             self.send(connection, Sent(self.next(), self.now()))
 
 
 class Open(Load):
-    """Poisson arrivals, whatever the answers do.
-
-    All connections are open from the start: opening one under load would hold arrivals up.
-    """
+    """Poisson arrivals, whatever the answers do."""
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
         self._idle: list[Connection] = []
         self._due: deque[Sent] = deque()
-        self._opening: set[asyncio.Task[Connection]] = set()
         self._later = 0
         self._count = 0
-
-    async def prepare(self) -> None:
-        """Open all connections."""
-        for _ in range(self.spec.connections):
-            self._idle.append(await self.connect())
 
     async def run(self) -> None:
         """Run to the last answer, those to second attempts included."""
         spec, loop = self.spec, asyncio.get_running_loop()
         arrivals = random.Random(spec.seed)
+        self._idle = list(self._connections)
         await asyncio.sleep(spec.delay - self.now())
         due = spec.delay + arrivals.expovariate(spec.rate)
         while due < spec.delay + spec.seconds:
@@ -223,13 +241,12 @@ class Open(Load):
         give_up = loop.time() + PATIENCE_S
         while (self._due or self._on or self._later) and loop.time() < give_up:
             await asyncio.sleep(0.02)
-        for connection in [*self._idle, *self._on]:
-            connection.close()
+        self.close()
 
     def free(self, connection: Connection) -> None:
         """Send what is due, or keep the connection."""
         if connection.lost:
-            self._reopen()
+            self.reopen(connection)
         elif self._due:
             self.send(connection, self._due.popleft())
         else:
@@ -254,18 +271,8 @@ class Open(Load):
             if not connection.lost:
                 self.send(connection, sent)
                 return
-            self._reopen()
+            self.reopen(connection)
         self._due.append(sent)
-
-    def _reopen(self) -> None:
-        """Open a connection in place of one that the server closed."""
-        opening = asyncio.get_running_loop().create_task(self.connect())
-        self._opening.add(opening)
-        opening.add_done_callback(self._opened)
-
-    def _opened(self, opening: asyncio.Task[Connection]) -> None:
-        self._opening.discard(opening)
-        self.free(opening.result())
 
 
 def make(spec: Spec) -> Closed | Open:

@@ -19,6 +19,7 @@ import msgpack
 import numpy as np
 import pytest
 
+from app.edge import LINGER_S
 from app.incoming import CAN_DISCARD, SLICE_BYTES, Incoming
 from app.routes.body import IN_PLACE_BYTES
 from benchmarks.stress.service import until
@@ -222,3 +223,23 @@ def test_what_nobody_wants_is_thrown_away_where_it_is() -> None:
         with theirs, ours:
             ours.setblocking(False)
             asyncio.run(scenario(theirs, ours))
+
+
+def test_a_client_with_a_slow_line_reads_its_refusal(service: Running) -> None:
+    """Cut off while it sends, it would take the network to be at fault."""
+    pieces = [bytes(2 << 20)] * 12  # for longer than the rest of what has no end is read
+    assert 0.25 * len(pieces) > LINGER_S
+    for option, kept in (("", True), ("Connection: close\r\n", False)):
+        with connected(service) as (connection, reader):
+            length = sum(map(len, pieces))
+            head = f"POST /v1/no_pool/forward HTTP/1.1\r\nHost: x\r\n{option}"
+            connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
+            for piece in pieces:
+                connection.sendall(piece)
+                time.sleep(0.25)
+            assert read(reader)[0] == 404
+            if kept:
+                connection.sendall(b"".join(message(SMALL)))
+                assert read(reader)[0] == 200
+            else:
+                assert reader.read(1) == b""

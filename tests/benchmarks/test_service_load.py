@@ -71,6 +71,15 @@ def test_a_closed_load_has_one_request_under_way_on_each_connection() -> None:
     assert len(load.answers) > 3
 
 
+def test_a_closed_load_opens_a_connection_in_place_of_one_that_is_closed() -> None:
+    async def handler(_: int) -> bytes:
+        return answer(b"", "503 Service Unavailable", "Retry-After: 1\r\nConnection: close\r\n")
+
+    load = asyncio.run(loaded(Spec(stream="small-forward", connections=2, seconds=0.2), handler))
+    assert {each.status for each in load.answers} == {503}
+    assert len(load.answers) > 4
+
+
 def test_an_open_loads_latency_counts_the_wait_for_a_connection() -> None:
     async def handler(_: int) -> bytes:
         await asyncio.sleep(0.05)

@@ -129,6 +129,51 @@ def test_tensors_that_the_queue_has_no_bytes_for_are_refused_unread() -> None:
     asyncio.run(scenario())
 
 
+def test_a_body_like_one_before_is_refused_unread_for_its_outputs_too() -> None:
+    body = msgpack.packb({"config": {"kernel": 1}, "x": noise_of(1 << 19)})
+    headers = MSGPACK | {"content-length": str(len(body))}
+
+    async def scenario() -> None:
+        async with running(max_queue_bytes="2MiB") as app:
+            admission = app.state.dispatcher._admission
+            assert (await ask(app, "POST", "/v1/max_pool/forward", headers, body)).status == 200
+            admission.acquire(1200 << 10, time.monotonic())  # 848 KiB are left, of 1 MiB
+            client = Client([body])
+            answer = await ask(app, "POST", "/v1/max_pool/forward", headers, client)
+            assert answer.json["type"] == "/problems/queue-full"
+            assert client.read == 0
+
+    asyncio.run(scenario())
+
+
+def test_large_bodies_that_come_take_room_from_others_but_half_of_it_at_most() -> None:
+    body = msgpack.packb({"config": {"kernel": 2}, "x": noise_of(1 << 19)})
+    headers = MSGPACK | {"content-length": str(len(body))}
+    announced = MSGPACK | {"content-length": str(100 << 20)}
+    path = "/v1/max_pool/forward"
+
+    async def scenario() -> None:
+        async with running(max_queue_bytes="4MiB") as app:
+            admission, intake = app.state.dispatcher._admission, app.state.intake
+            dawdling = Client([])  # announces 100 MiB, and leaves without having sent any
+            task = asyncio.create_task(ask(app, "POST", path, announced, dawdling))
+            while not intake.coming:
+                await asyncio.sleep(0)
+            assert (await ask(app, "POST", path, headers, body)).status == 200
+            admission.acquire(2 << 20, time.monotonic())
+            client = Client([body])
+            assert (await ask(app, "POST", path, headers, client)).status == 503
+            assert client.read == 0
+            small = {"config": {"kernel": 2}, "x": noise_of(1 << 10)}
+            assert (await ask(app, "POST", path, MSGPACK, msgpack.packb(small))).status == 200
+            dawdling.gone.set()
+            await task
+            assert intake.coming == 0
+            assert (await ask(app, "POST", path, headers, body)).status == 200
+
+    asyncio.run(scenario())
+
+
 def noise_of(nbytes: int) -> dict[str, Any]:
     x = np.random.default_rng(0).standard_normal((1, 1, nbytes // 4), np.float32)
     return {"dtype": "float32", "shape": x.shape, "data": x.tobytes()}
