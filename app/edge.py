@@ -55,8 +55,9 @@ LEAVE_S = 0.5
 """How long it is waited, after an answer could not be sent, to learn whether the client has left."""
 
 MOST_REST = 256 << 20
-"""Of a refused body no more bytes are thrown away, most of them by the kernel, so that the connection can be
-kept. A client that is cut off while it sends often takes that for the network's fault, and sees no answer."""
+"""Of a refused body no more bytes are thrown away, most of them by the kernel, so that the connection can
+be kept. A client that is cut off while it sends often takes that for the network's fault, and sees no
+answer."""
 
 _CLOSE = (b"connection", b"close")
 _KEEP = (b"connection", b"keep-alive")
@@ -180,7 +181,11 @@ class _Answer:
         await self._send(message)
 
     async def problem(self, refusal: Problem, *, close: bool, more: bool) -> None:
-        """Send a problem; with `close`, as the connection's last answer; with `more`, to be ended by the caller."""
+        """Send a problem.
+
+        Args:
+            close: it is the connection's last answer. more: the caller ends it.
+        """
         headers = refusal.fields()
         if close:
             headers.append(_CLOSE)

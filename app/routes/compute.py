@@ -167,8 +167,8 @@ class Compute:
         if asked.exchange.request == "msgpack":
             nbytes = max(1, self._sizes.expected(record, length))
             if length >= IN_PLACE_BYTES:
-                # What comes beside it may take the room that there is now. As all of that may never come, it
-                # counts for half of the queue at most.
+                # What comes beside it may take the room that there is now. As all of that may never come,
+                # it counts for half of the queue at most.
                 coming = min(self._intake.coming, self._settings.max_queue_bytes // 2)
         try:
             self._dispatcher.check_room(asked.visitor, nbytes + coming)
