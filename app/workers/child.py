@@ -87,8 +87,7 @@ class Child:
             )
         # One that has died already is told of by its socket.
         if self._urgent:
-            with contextlib.suppress(OSError):
-                come_first(self.pid)
+            come_first(self.pid)
         ready = self._waiting = loop.create_future()
         loop.add_reader(self._control, self._read)
         give_up = loop.time() + START_TIMEOUT_S
@@ -101,8 +100,7 @@ class Child:
         await ready
         if not self._urgent:
             # Not sooner: somebody waited for it until now, and beside other programs longer.
-            with contextlib.suppress(OSError):  # it is gone, or a sandbox does not let us
-                come_last(self.pid)
+            come_last(self.pid)
         self._ready = True
 
     def ask(self, message: Message) -> asyncio.Future[Message]:

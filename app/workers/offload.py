@@ -6,7 +6,6 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeVar
 
 from app.workers.cpus import available_cpus
@@ -44,8 +43,7 @@ async def copying(nbytes: int, function: Callable[[], T]) -> T:
 def _yield_to_others() -> None:
     """Make this thread nice; elsewhere than on Linux only whole processes can be."""
     if sys.platform == "linux":
-        with suppress(OSError):  # a sandbox does not let us; it is a matter of speed only
-            come_last(threading.get_native_id())
+        come_last(threading.get_native_id())
 
 
 # Half the processors: more copies at once would only wait for each other, and hold the loop up.

@@ -3,6 +3,9 @@
 Two things say so to Linux: a niceness of what takes long, and a short slice for what has to come soon.
 From version 6.12 on a thread that wakes with a shorter slice than the one that runs takes its place at
 once (sched_setattr(2), `sched_runtime`); it has no more of the time in all. Elsewhere nothing is said.
+
+It is a matter of speed only: where a sandbox does not let us say so, or who is meant has ended, all goes
+on as it is.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import os
 import platform
 import struct
 import sys
+from contextlib import suppress
 
 NICE = 10
 """By how much what takes long yields: a tenth of the weight of others, so that these come first. With 5
@@ -32,8 +36,9 @@ _RESET_ON_FORK = 1
 
 def come_last(pid: int) -> None:
     """Have a process or thread yield to others."""
-    ours = os.getpriority(os.PRIO_PROCESS, 0)
-    os.setpriority(os.PRIO_PROCESS, pid, ours + NICE)
+    with suppress(OSError):
+        ours = os.getpriority(os.PRIO_PROCESS, 0)
+        os.setpriority(os.PRIO_PROCESS, pid, ours + NICE)
 
 
 def come_first(pid: int = 0) -> bool:
@@ -42,8 +47,11 @@ def come_first(pid: int = 0) -> bool:
     Returns:
         Whether the system knows of such a thing.
     """
-    if not _LINUX or _SET_ATTR is None or os.sched_getscheduler(pid) != os.SCHED_OTHER:
+    if not _LINUX or _SET_ATTR is None:
         return False
-    nice = os.getpriority(os.PRIO_PROCESS, pid)
-    given = _ATTR.pack(_ATTR.size, os.SCHED_OTHER, _RESET_ON_FORK, nice, 0, SLICE_NS, 0, 0)
-    return ctypes.CDLL(None).syscall(_SET_ATTR, pid, given, 0) == 0
+    with suppress(OSError):
+        if os.sched_getscheduler(pid) == os.SCHED_OTHER:
+            nice = os.getpriority(os.PRIO_PROCESS, pid)
+            given = _ATTR.pack(_ATTR.size, os.SCHED_OTHER, _RESET_ON_FORK, nice, 0, SLICE_NS, 0, 0)
+            return ctypes.CDLL(None).syscall(_SET_ATTR, pid, given, 0) == 0
+    return False

@@ -219,9 +219,11 @@ async def test_a_program_that_ends_at_once_is_a_death() -> None:
 async def test_one_that_is_killed_before_its_turn_is_settled_is_a_death_too(
     urgent: bool, whose_turn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settle = getattr(child, whose_turn)
+
     def late(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
-        raise ProcessLookupError
+        settle(pid)
 
     async def live() -> None:
         await worker.start()

@@ -6,6 +6,9 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import pytest
 
@@ -27,6 +30,15 @@ if child == 0:
 started_with_ours = os.waitpid(child, 0)[1] != 0
 print(known, before, slice_ns(), os.nice(0), started_with_ours)
 """
+
+T = TypeVar("T")
+
+
+def aside(run: Callable[[], T]) -> T:
+    """Run on a thread of its own, since what was said of one is not taken back."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(run).result()
+
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is said")
 
@@ -50,14 +62,35 @@ def test_where_another_policy_was_chosen_it_stays(monkeypatch: pytest.MonkeyPatc
 
 @linux
 def test_what_takes_long_yields_to_others() -> None:
-    found: list[int] = []
-
-    def run() -> None:
+    def run() -> int:
         turns.come_last(threading.get_native_id())
-        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
     ours = os.getpriority(os.PRIO_PROCESS, 0)
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert found == [min(ours + turns.NICE, 19)]
+    assert aside(run) == min(ours + turns.NICE, 19)
+
+
+@linux
+@pytest.mark.parametrize("call", ["getpriority", "setpriority", "sched_getscheduler"])
+def test_what_a_sandbox_forbids_is_left(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[str] = []
+
+    def forbidden(*_: int) -> int:
+        refused.append(call)
+        raise PermissionError(1, "Operation not permitted")
+
+    def run() -> bool:
+        turns.come_last(threading.get_native_id())
+        return turns.come_first()
+
+    monkeypatch.setattr(os, call, forbidden)
+    assert aside(run) == (call == "setpriority")
+    assert refused
+
+
+@linux
+def test_who_has_ended_is_left() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    turns.come_last(ended.pid)
+    assert not turns.come_first(ended.pid)
