@@ -41,6 +41,9 @@ HEAD = "convoke.head"
 KEPT = "convoke.kept"
 """Key, in a scope, that is true where a connection of HTTP/1.0 is kept, as the answer has to say."""
 
+LAST = "convoke.last"
+"""Key, in a scope, that is true where the connection ends with this answer, whatever it is."""
+
 ARRIVED = "convoke.arrived"
 """Key, in a scope, of the arrival of the request's first byte, where the connection noted it."""
 
@@ -136,12 +139,14 @@ class Edge:
             raise error
         record.problem = refusal.slug
         close = record.unread and (_rest(record) > MOST_REST or _awaits_word(record))
-        hurried = close or self._lifecycle.draining
         # Closed while bytes are unread, a connection is reset, and the answer may be lost with it.
-        lingers = record.unread and (hurried or _is_last(scope, record))
+        lingers = record.unread and (close or self._lifecycle.draining or scope.get(LAST, False))
         await answer.problem(refusal, close=close, more=lingers)
         if lingers:
-            await _linger(receive, LINGER_S if hurried else self._body_timeout_s)
+            give_up = monotonic() + (LINGER_S if close else self._body_timeout_s)
+            while not await _lingered(receive):
+                if self._lifecycle.draining or monotonic() >= give_up:
+                    break
             await answer({"type": "http.response.body"})
 
 
@@ -236,13 +241,6 @@ def _awaits_word(record: Record) -> bool:
     return expected is not None and expected.lower() == b"100-continue" and not record.bytes_in
 
 
-def _is_last(scope: Scope, record: Record) -> bool:
-    """Whether the client has its connection end with this answer."""
-    options = record.headers.get(b"connection", b"").lower().split(b",")
-    kept = scope.get("http_version") != "1.0" or scope.get(KEPT)
-    return not kept or b"close" in map(bytes.strip, options)
-
-
 def _is_whole(scope: Scope) -> bool:
     """Whether a request is to the server as a whole (RFC 9110, section 9.3.7)."""
     path: str = scope["path"]
@@ -263,13 +261,15 @@ async def _has_left(scope: Scope) -> bool:
     return gone
 
 
-async def _linger(receive: Receive, seconds: float) -> None:
-    """Read on and forget, to the body's end, for so long at most."""
+async def _lingered(receive: Receive) -> bool:
+    """Read on for a while and forget it; whether the body came to its end, or nobody waits for more."""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(LINGER_S):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect" or not message.get("more_body"):
-                    return
-    except (TimeoutError, asyncio.CancelledError):  # the latter at the very end of the server
-        return
+                    return True
+    except TimeoutError:
+        return False
+    except asyncio.CancelledError:  # at the very end of the server
+        return True

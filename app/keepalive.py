@@ -6,7 +6,7 @@ import math
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.edge import KEPT
+from app.edge import KEPT, LAST
 
 LAST_READ_S = 0.05
 """How long it is waited, before a time counts as over, for what has come and was not read."""
@@ -20,6 +20,8 @@ class KeepAlive(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Keep a connection of HTTP/1.0 whose client asks for it, which uvicorn does not."""
         super().on_headers_complete()
+        last = {LAST: not self.cycle.keep_alive}
+        self.scope |= last  # type: ignore[typeddict-item]
         if self.scope["http_version"] != "1.0" or self.parser.should_upgrade():
             return
         # The parser takes Proxy-Connection for Connection; it is no word to us (RFC 9112, section C.2.2).
@@ -28,7 +30,7 @@ class KeepAlive(HttpToolsProtocol):
         asked = b"connection" in names and b"transfer-encoding" not in names
         if asked and self.parser.should_keep_alive():
             self.cycle.keep_alive = True
-            kept = {KEPT: True}
+            kept = {KEPT: True, LAST: False}
             self.scope |= kept  # type: ignore[typeddict-item]
 
     def await_next(self) -> None:

@@ -123,11 +123,7 @@ class Compute:
                 else:
                     # Others may have taken the room while the body came.
                     self._dispatcher.check_room(asked.visitor)
-                    job = await self._job(body, asked)
-                    if len(body) >= IN_PLACE_BYTES:
-                        nbytes = tensor_bytes(job.call.cost(job.samples))
-                        self._sizes.remember(asked.record, len(body), nbytes)
-                    answer = await self._compute(job, asked)
+                    answer = await self._compute(await self._job(body, asked), asked, len(body))
             size = sum(map(len, answer))
             self._intake.hold(size)
             held += size
@@ -163,17 +159,16 @@ class Compute:
         """Refuse a request for want of room before its body is read, and the next without this."""
         record, scope = asked.record, asked.scope
         length = int(record.headers.get(b"content-length", b"0"))
-        nbytes, coming = 1, 0
-        if asked.exchange.request == "msgpack":
-            nbytes = max(1, self._sizes.expected(record, length))
-            if length >= IN_PLACE_BYTES:
-                # What comes beside it may take the room that there is now. As all of that may never come,
-                # it counts for half of the queue at most.
-                coming = min(self._intake.coming, self._settings.max_queue_bytes // 2)
+        least = nbytes = max(1, length) if asked.exchange.request == "msgpack" else 1
+        if least >= IN_PLACE_BYTES:
+            # What comes beside a large body may take the room that there is now. As all of that may never
+            # come, it counts for half of the queue at most.
+            coming = min(self._intake.coming, self._settings.max_queue_bytes // 2)
+            nbytes = self._sizes.expected(record, length) + coming
         try:
-            self._dispatcher.check_room(asked.visitor, nbytes + coming)
+            self._dispatcher.check_room(asked.visitor, nbytes)
         except QueueFull:
-            known = Known(record.operation, record.action, length, nbytes)
+            known = Known(record.operation, record.action, length, least)
             self._gate.remember(scope.get(HEAD, NO_HEAD), scope["headers"], known)
             raise
 
@@ -259,8 +254,12 @@ class Compute:
             )
         return numbers
 
-    async def _compute(self, job: Job, asked: Asked) -> Sequence[Piece]:
+    async def _compute(self, job: Job, asked: Asked, length: int) -> Sequence[Piece]:
         record = asked.record
+        if length >= IN_PLACE_BYTES:
+            cost = job.call.cost(job.samples)
+            check_cost(cost, self._cost_limits)  # what is refused for ever is expected of nobody
+            self._sizes.remember(record, length, tensor_bytes(cost))
         done = await unless_gone(self._dispatcher.submit(job), asked.scope, asked.receive)
         record.stages["queue"] = done.queue_s
         record.stages["compute"] = done.compute_s

@@ -10,7 +10,8 @@ import re
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.edge import GONE, KEPT, RECORD, ClientGone, Edge
+from app import edge
+from app.edge import GONE, KEPT, LAST, RECORD, ClientGone, Edge
 from app.errors import NotFound, QueueFull
 from app.lifecycle import Lifecycle
 from app.options import load
@@ -227,6 +228,34 @@ def test_a_large_refused_body_closes_the_connection_after_the_answer() -> None:
         assert answer.messages[2] == {"type": "http.response.body"}
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_where_the_connection_ends_anyway_its_end_waits_for_the_rest(
+    last: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closed while bytes are unread, it is reset, and what was answered may be lost."""
+    monkeypatch.setattr(edge, "LINGER_S", 0.01)
+
+    async def scenario() -> bool:
+        wrapped, client = Wrapped(failing(QueueFull())), Client([])
+        scope = scope_of("POST", "/", {"content-length": "1000"}) | {LAST: last}
+        sent: list[Message] = []
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        task = asyncio.create_task(wrapped.edge(scope, client.receive, send))
+        await asyncio.sleep(0.1)  # for longer than that of what has no end is waited for
+        waited = not task.done()
+        assert [message.get("more_body") for message in sent] == [None, waited]
+        if waited:
+            wrapped.lifecycle.draining = True  # the server is to stop, and does not wait for the rest
+        await asyncio.wait_for(task, 10)
+        assert not sent[-1].get("more_body")
+        return waited
+
+    assert asyncio.run(scenario()) == last
 
 
 def test_a_small_refused_body_keeps_the_connection() -> None:

@@ -146,6 +146,27 @@ def test_a_body_like_one_before_is_refused_unread_for_its_outputs_too() -> None:
     asyncio.run(scenario())
 
 
+def test_what_costs_too_much_is_expected_of_nobody() -> None:
+    """Else one such request would have all others of its length refused for as long as anybody is served."""
+
+    def body(samples: int, stride: int) -> bytes:
+        x = noise_of(4 * samples)
+        weight = {"dtype": "float32", "shape": [1, 1, 1], "data": bytes(4)}
+        return msgpack.packb({"config": {"stride": stride}, "x": x, "weight": weight})
+
+    fine, too_much = body(1 << 18, 1), body((1 << 18) - 1, 10**9)
+    assert len(fine) == len(too_much)
+    headers, path = MSGPACK | {"content-length": str(len(fine))}, "/v1/conv_transpose/forward"
+
+    async def scenario() -> None:
+        async with running() as app:
+            app.state.dispatcher._admission.acquire(1, time.monotonic())
+            assert (await ask(app, "POST", path, headers, too_much)).status == 422
+            assert (await ask(app, "POST", path, headers, fine)).status == 200
+
+    asyncio.run(scenario())
+
+
 def test_large_bodies_that_come_take_room_from_others_but_half_of_it_at_most() -> None:
     body = msgpack.packb({"config": {"kernel": 2}, "x": noise_of(1 << 19)})
     headers = MSGPACK | {"content-length": str(len(body))}
