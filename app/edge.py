@@ -100,6 +100,7 @@ class Edge:
             send, record, self._origins.headers(record.headers), self._lifecycle, kept=kept
         )
         self._lifecycle.begin()
+        lingers = False
         try:
             if record.method == "OPTIONS" and self._origins.is_preflight(record.headers):
                 await _options(answer, PREFLIGHT)
@@ -111,19 +112,21 @@ class Edge:
             record.status = CLIENT_GONE
         except asyncio.CancelledError:
             # The server gives up waiting at the end of its drain; the client still gets an answer.
-            await self._refuse(ShuttingDown(), scope, receive, answer)
+            lingers = await self._refuse(ShuttingDown(), scope, answer)
         except Exception as error:  # noqa: BLE001 - the place where every failure becomes a problem
             if record.status and await _has_left(scope):
                 record.status = CLIENT_GONE
             else:
-                await self._refuse(error, scope, receive, answer)
+                lingers = await self._refuse(error, scope, answer)
         finally:
             self._lifecycle.end()
             self._telemetry.request_done(record)
+        if lingers:
+            await self._linger(LINGER_S if _is_endless(record) else self._body_timeout_s, receive)
+            await answer({"type": "http.response.body"})
 
-    async def _refuse(
-        self, error: BaseException, scope: Scope, receive: Receive, answer: _Answer
-    ) -> None:
+    async def _refuse(self, error: BaseException, scope: Scope, answer: _Answer) -> bool:
+        """Send a problem; whether it is not ended, since the rest of the body is to be read before."""
         record: Record = scope[RECORD]
         refusal = problem(error, record.request_id)
         if refusal.status == 500 or isinstance(error, MemoryError):
@@ -135,19 +138,22 @@ class Edge:
         if record.status:
             # Half an answer is out; only a broken connection can tell that it is not whole.
             if isinstance(error, ShuttingDown):
-                return  # it is broken all the same, and nothing went wrong
+                return False  # it is broken all the same, and nothing went wrong
             raise error
         record.problem = refusal.slug
-        close = record.unread and (_rest(record) > MOST_REST or _awaits_word(record))
+        close = record.unread and _is_endless(record)
         # Closed while bytes are unread, a connection is reset, and the answer may be lost with it.
-        lingers = record.unread and (close or self._lifecycle.draining or scope.get(LAST, False))
+        last = close or self._lifecycle.draining or scope.get(LAST, False)
+        lingers = record.unread and last
         await answer.problem(refusal, close=close, more=lingers)
-        if lingers:
-            give_up = monotonic() + (LINGER_S if close else self._body_timeout_s)
-            while not await _lingered(receive):
-                if self._lifecycle.draining or monotonic() >= give_up:
-                    break
-            await answer({"type": "http.response.body"})
+        return lingers
+
+    async def _linger(self, seconds: float, receive: Receive) -> None:
+        """Read on and forget, to the end of the body or of the server; whoever waits here has an answer."""
+        give_up = monotonic() + seconds
+        while not await _lingered(receive):
+            if self._lifecycle.draining or monotonic() >= give_up:
+                return
 
 
 class _Answer:
@@ -230,6 +236,11 @@ def _rest(record: Record) -> float:
     if b"transfer-encoding" in record.headers:
         return float("inf")
     return int(record.headers.get(b"content-length", b"0")) - record.bytes_in
+
+
+def _is_endless(record: Record) -> bool:
+    """Whether the rest of a refused body is not worth waiting for, or may never come."""
+    return _rest(record) > MOST_REST or _awaits_word(record)
 
 
 def _awaits_word(record: Record) -> bool:

@@ -69,6 +69,7 @@ class Incoming(asyncio.BufferedProtocol):
         self._left = left
         self._body: memoryview | None = None
         self._place = fresh(SINK_BYTES)
+        self._thrown = 0  # bytes thrown away since the loop was told of any
         self._count: Callable[[int], None] | None = None
         self._whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._hand_over(self)
@@ -105,8 +106,7 @@ class Incoming(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the memory is there
         """Where the next bytes go."""
-        if self._body is None and CAN_DISCARD:
-            self._discard()
+        self._thrown = self._discard() if self._body is None and CAN_DISCARD else 0
         return self._place[: min(SLICE_BYTES, self._left)]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -123,7 +123,8 @@ class Incoming(asyncio.BufferedProtocol):
             if self._body is not None and not self._whole.done():
                 self._whole.set_result(None)
             self._owner.body_received()
-        elif nbytes == SLICE_BYTES:
+        elif nbytes + self._thrown >= SLICE_BYTES - SINK_BYTES:
+            # Else the loop would read on for as long as it fills what it is shown.
             self._owner.flow.pause_reading()
             asyncio.get_running_loop().call_soon(self._owner.flow.resume_reading)
 
@@ -144,18 +145,24 @@ class Incoming(asyncio.BufferedProtocol):
         """It does again."""
         self._owner.resume_writing()
 
-    def _discard(self) -> None:
-        """Throw away what has come, but for the last byte, with which the transport sees the end."""
+    def _discard(self) -> int:
+        """Throw away what has come, but for the last byte, with which the transport sees the end.
+
+        Returns:
+            How many bytes.
+        """
         file = self._owner.transport.get_extra_info("socket").fileno()
         ours = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, file)
         try:
             # The kernel writes nothing there, but wants to be shown so much room.
             size = min(self._left - 1, SLICE_BYTES)
-            self._left -= ours.recv_into(_NOWHERE, size, socket.MSG_TRUNC) if size else 0
+            thrown = ours.recv_into(_NOWHERE, size, socket.MSG_TRUNC) if size else 0
         except OSError:
-            pass  # nothing has come, or the transport finds out what happened
+            return 0  # nothing has come, or the transport finds out what happened
         finally:
             ours.detach()
+        self._left -= thrown
+        return thrown
 
     def _hand_over(self, protocol: object) -> None:
         """Let another protocol read; a transport asks for it when it starts to read."""

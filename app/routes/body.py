@@ -32,7 +32,7 @@ class Intake:
 
     Attributes:
         held: bytes held now.
-        coming: bytes that bodies which are not whole yet have announced.
+        coming: bytes announced of bodies that are to be computed, and are not whole yet.
         most: the most since somebody set it to less.
     """
 
@@ -117,7 +117,8 @@ class Intake:
         size = int(record.headers.get(b"content-length", b"0"))
         whole: Body = b""
         more = True
-        self.coming += size
+        announced = 0 if record.action == "plan" else size
+        self.coming += announced
         try:
             while more:
                 message = await receive()
@@ -138,7 +139,7 @@ class Intake:
             self.release(held)
             raise
         finally:
-            self.coming -= size
+            self.coming -= announced
         return whole
 
 

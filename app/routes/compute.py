@@ -49,6 +49,9 @@ from engine.words import did_you_mean, one_of
 
 _ALONE = nullcontext()
 
+COMING = 0.25
+"""Most of the queue that is taken for bodies which are not whole yet, from those that begin."""
+
 ACTIONS = ("forward", "backward", "plan")
 
 
@@ -159,11 +162,13 @@ class Compute:
         """Refuse a request for want of room before its body is read, and the next without this."""
         record, scope = asked.record, asked.scope
         length = int(record.headers.get(b"content-length", b"0"))
+        if length > self._limit[0]:
+            return  # it is refused for that, now and later
         least = nbytes = max(1, length) if asked.exchange.request == "msgpack" else 1
         if least >= IN_PLACE_BYTES:
             # What comes beside a large body may take the room that there is now. As all of that may never
-            # come, it counts for half of the queue at most.
-            coming = min(self._intake.coming, self._settings.max_queue_bytes // 2)
+            # come, it counts for a part of the queue only.
+            coming = min(self._intake.coming, int(COMING * self._settings.max_queue_bytes))
             nbytes = self._sizes.expected(record, length) + coming
         try:
             self._dispatcher.check_room(asked.visitor, nbytes)

@@ -249,8 +249,11 @@ def test_where_the_connection_ends_anyway_its_end_waits_for_the_rest(
         await asyncio.sleep(0.1)  # for longer than that of what has no end is waited for
         waited = not task.done()
         assert [message.get("more_body") for message in sent] == [None, waited]
+        assert wrapped.count(503) == 1  # its story ends with the answer
         if waited:
-            wrapped.lifecycle.draining = True  # the server is to stop, and does not wait for the rest
+            wrapped.lifecycle.draining = (
+                True  # the server is to stop, and does not wait for the rest
+            )
         await asyncio.wait_for(task, 10)
         assert not sent[-1].get("more_body")
         return waited

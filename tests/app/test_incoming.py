@@ -225,6 +225,26 @@ def test_what_nobody_wants_is_thrown_away_where_it_is() -> None:
             asyncio.run(scenario(theirs, ours))
 
 
+@pytest.mark.skipif(not CAN_DISCARD, reason="the kernel copies what it is to throw away")
+@pytest.mark.parametrize(("thrown", "waits"), [(1000, False), (SLICE_BYTES, True)])
+def test_others_have_their_turn_while_much_is_thrown_away(
+    thrown: int, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        owner: Any = SimpleNamespace(transport=Mock(), flow=Mock())
+        incoming = Incoming(owner, 10 * SLICE_BYTES)
+        owner.flow.reset_mock()
+        incoming.get_buffer(-1)
+        incoming.buffer_updated(1)
+        assert owner.flow.pause_reading.called == waits
+        assert not owner.flow.resume_reading.called
+        await asyncio.sleep(0)
+        assert owner.flow.resume_reading.called == waits
+
+    monkeypatch.setattr(Incoming, "_discard", lambda _: thrown)
+    asyncio.run(scenario())
+
+
 def test_a_client_with_a_slow_line_reads_its_refusal(service: Running) -> None:
     """Cut off while it sends, it would take the network to be at fault."""
     pieces = [bytes(2 << 20)] * 12  # for longer than the rest of what has no end is read

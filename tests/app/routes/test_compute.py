@@ -147,7 +147,7 @@ def test_a_body_like_one_before_is_refused_unread_for_its_outputs_too() -> None:
 
 
 def test_what_costs_too_much_is_expected_of_nobody() -> None:
-    """Else one such request would have all others of its length refused for as long as anybody is served."""
+    """Else one such request would have all of its length refused for as long as anybody is served."""
 
     def body(samples: int, stride: int) -> bytes:
         x = noise_of(4 * samples)
@@ -167,7 +167,7 @@ def test_what_costs_too_much_is_expected_of_nobody() -> None:
     asyncio.run(scenario())
 
 
-def test_large_bodies_that_come_take_room_from_others_but_half_of_it_at_most() -> None:
+def test_large_bodies_that_come_take_room_from_others_but_not_much_of_it() -> None:
     body = msgpack.packb({"config": {"kernel": 2}, "x": noise_of(1 << 19)})
     headers = MSGPACK | {"content-length": str(len(body))}
     announced = MSGPACK | {"content-length": str(100 << 20)}
@@ -181,7 +181,7 @@ def test_large_bodies_that_come_take_room_from_others_but_half_of_it_at_most() -
             while not intake.coming:
                 await asyncio.sleep(0)
             assert (await ask(app, "POST", path, headers, body)).status == 200
-            admission.acquire(2 << 20, time.monotonic())
+            admission.acquire(3 << 20, time.monotonic())
             client = Client([body])
             assert (await ask(app, "POST", path, headers, client)).status == 503
             assert client.read == 0
