@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.kernels.choice import chosen
 from engine.kernels.erf import erfc
 from engine.threads import check_stop
 
@@ -71,16 +72,39 @@ class Definition:
     arrays: int = 6
 
 
+def _above(z: Array) -> Array:
+    """max(z, 0), and 0 for -0; two passes that vector loops take, where one against a number is none."""
+    y = np.clip(z, 0, np.inf)
+    y += 0
+    return y
+
+
+def _decay(z: Array) -> Array:
+    """exp(−|z|), which overflows on neither side."""
+    return np.exp(-np.abs(z))
+
+
+def _sigmoid_of(z: Array, decay: Array) -> Array:
+    # The larger of the two is 1 from 0 on, as the decay is at most 1.
+    y = (z >= 0).astype(z.dtype)
+    np.maximum(y, decay, out=y)
+    y /= 1 + decay
+    return y
+
+
 def _sigmoid(z: Array) -> Array:
-    # exp of a non-positive number only: no overflow on either side.
-    e = np.exp(-np.abs(z))
-    return np.where(z < 0, e, np.ones_like(e)) / (1 + e)
+    return _sigmoid_of(z, _decay(z))
+
+
+def _sigmoid_slope_of(decay: Array) -> Array:
+    # s·(1 − s), but not so written: where s is near 1 the difference would have few digits left.
+    below = 1 + decay
+    below *= below
+    return np.divide(decay, below, out=below)
 
 
 def _sigmoid_slope(z: Array) -> Array:
-    # s·(1 − s), but not so written: where s is near 1 the difference would have few digits left.
-    e = np.exp(-np.abs(z))
-    return e / ((1 + e) * (1 + e))
+    return _sigmoid_slope_of(_decay(z))
 
 
 def _tanh_slope(z: Array) -> Array:
@@ -89,11 +113,20 @@ def _tanh_slope(z: Array) -> Array:
 
 
 def _elu(z: Array, alpha: float, scale: float = 1.0) -> Array:
-    return scale * np.where(z > 0, z, alpha * np.expm1(np.minimum(z, 0)))
+    # Adding 0 makes 0 of -0.
+    y = np.expm1(np.clip(z, -np.inf, 0) + 0)
+    y *= alpha
+    y = chosen(z > 0, z, y)
+    y *= scale
+    return y
 
 
 def _elu_slope(z: Array, alpha: float, scale: float = 1.0) -> Array:
-    return scale * np.where(z > 0, np.ones_like(z), alpha * np.exp(np.minimum(z, 0)))
+    slope = np.exp(np.clip(z, -np.inf, 0))
+    slope *= alpha
+    slope = chosen(z > 0, np.ones(1, z.dtype), slope)
+    slope *= scale
+    return slope
 
 
 _SELU = {"alpha": 1.6732632423543772848170429916717, "scale": 1.0507009873554804934193349852946}
@@ -120,13 +153,18 @@ def _gelu_slope(z: Array, approximate: bool) -> Array:
         z = np.clip(z, -_FLAT, _FLAT)
         u = 2 * _gelu_inner(z)
         inner = 2 * _ROOT_TWO_OVER_PI * (1 + 3 * _CUBIC * z * z)
-        return _sigmoid(u) + z * _sigmoid_slope(u) * inner
+        decay = _decay(u)
+        return _sigmoid_of(u, decay) + z * _sigmoid_slope_of(decay) * inner
     density = np.exp(-0.5 * z * z) * (0.5 * _ROOT_TWO_OVER_PI)
     return 0.5 * erfc(-z * _ROOT_HALF) + z * density
 
 
 def _silu_slope(z: Array) -> Array:
-    return _sigmoid(z) + z * _sigmoid_slope(z)
+    decay = _decay(z)
+    slope = _sigmoid_slope_of(decay)
+    slope *= z
+    slope += _sigmoid_of(z, decay)
+    return slope
 
 
 def _hard_sigmoid(z: Array, alpha: float, beta: float) -> Array:
@@ -145,7 +183,9 @@ def _hard_sigmoid_backward(z: Array, dy: Array, dz: Array, alpha: float, beta: f
 
 
 def _softplus(z: Array) -> Array:
-    return np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z)))
+    y = np.log1p(_decay(z))
+    y += np.clip(z, 0, np.inf)
+    return y
 
 
 def _relu_slope(z: Array) -> Array:
@@ -170,17 +210,21 @@ def _shut(flat: Array, dy: Array, dz: Array) -> None:
 
 
 def _leaky(z: Array, alpha: float) -> Array:
-    return np.where(z > 0, z, alpha * z)
+    line = alpha * z
+    # What alpha is in the dtype counts: it may be 0 there.
+    if 0 < z.dtype.type(alpha) <= 1:
+        return np.maximum(z, line, out=line)
+    return chosen(z > 0, z, line)
 
 
 def _leaky_slope(z: Array, alpha: float) -> Array:
-    return np.where(z > 0, np.ones_like(z), np.full_like(z, alpha))
+    return chosen(z > 0, np.ones(1, z.dtype), np.full(1, alpha, z.dtype))
 
 
 TABLE: dict[str, Definition] = {
     "identity": Definition(np.copy, np.ones_like, "z"),
     "relu": Definition(
-        lambda z: np.maximum(z, 0),
+        _above,
         _relu_slope,
         "max(z, 0); gradient 0 at 0",
         backward=_relu_backward,
@@ -199,7 +243,7 @@ TABLE: dict[str, Definition] = {
         _gelu_slope,
         "z·Φ(z), or its tanh form",
         (("approximate", False),),
-        arrays=12,
+        arrays=13,
     ),
     "silu": Definition(lambda z: z * _sigmoid(z), _silu_slope, "z·sigmoid(z)"),
     "sigmoid": Definition(_sigmoid, _sigmoid_slope, "1 / (1 + exp(−z))"),

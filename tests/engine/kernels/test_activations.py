@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from engine.kernels.activations import TABLE, Activation, activate, activate_backward
 from engine.kernels.erf import erfc
+
+Array = NDArray[Any]
 
 Z = np.array([-30.0, -6.0, -2.6, -1.0, -0.3, 0.2, 0.47, 1.5, 2.4, 7.0, 40.0])
 SCALAR: dict[str, Callable[[float], float]] = {
@@ -128,6 +132,66 @@ def test_relu_passes_the_gradient_of_a_nan_on() -> None:
     z, dy = np.full(3, np.nan), np.array([2.0, -np.inf, np.nan])
     activate_backward(Activation("relu"), z, dy, z)
     np.testing.assert_array_equal(z, dy)
+
+
+SPECIAL = (
+    0.0,
+    -0.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1e-40,
+    -1e-40,
+    5e-324,
+    1e-3,
+    -1e-3,
+    3,
+    -3,
+    90,
+    -800,
+    1e38,
+    -1e38,
+)
+PLAIN: dict[str, Callable[[Array, float], Array]] = {
+    "relu": lambda z, _: np.maximum(z, 0),
+    "leaky_relu": lambda z, alpha: np.where(z > 0, z, alpha * z),
+    "elu": lambda z, alpha: np.where(z > 0, z, alpha * np.expm1(np.minimum(z, 0))),
+    "sigmoid": lambda z, _: np.where(z < 0, np.exp(-np.abs(z)), 1) / (1 + np.exp(-np.abs(z))),
+}
+PLAIN_SLOPES: dict[str, Callable[[Array, float], Array]] = {
+    "leaky_relu": lambda z, alpha: np.where(z > 0, z.dtype.type(1), z.dtype.type(alpha)),
+    "elu": lambda z, alpha: np.where(z > 0, 1, alpha * np.exp(np.minimum(z, 0))),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "alpha", [0.01, 0.0, -0.0, 1.0, -1.0, 1.5, -0.3, 1e-40, 1e-50, 1e38, -1e38]
+)
+@pytest.mark.parametrize("name", PLAIN)
+def test_every_bit_is_that_of_the_choice_one_by_one(name: str, alpha: float, dtype: type) -> None:
+    """Zeros' signs and infinities too, whatever the alpha, also one that is 0 in the dtype."""
+    drawn = np.random.default_rng(0).standard_normal(1000) * 5
+    z = np.concatenate([np.array(SPECIAL), drawn]).astype(dtype)
+    activation = Activation(name, (("alpha", alpha),) if TABLE[name].defaults else ())
+    with np.errstate(all="ignore"):
+        pairs = [(activation.value(z), PLAIN[name](z, alpha))]
+        if name in PLAIN_SLOPES:
+            pairs.append((activation.derivative(z), PLAIN_SLOPES[name](z, alpha)))
+    for found, expected in pairs:
+        assert found.dtype == expected.dtype == dtype
+        np.testing.assert_array_equal(found, expected)
+        known = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_erfc_of_extremes(dtype: type) -> None:
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -5, 5, -1, 1, -0.1, 0.1] * 3, dtype)
+    whole = erfc(x)
+    np.testing.assert_array_equal(whole[:5], [1, 1, 0, 2, np.nan])
+    np.testing.assert_allclose(whole[5:11], [math.erfc(v) for v in x[5:11]], rtol=1e-6)
+    np.testing.assert_array_equal(erfc(x.reshape(3, 11)), whole.reshape(3, 11))
 
 
 def test_erfc_against_the_standard_library() -> None:
