@@ -14,7 +14,7 @@ from engine.errors import DtypeMismatch, InvalidValue, ShapeMismatch, fail
 from engine.execute import run, split
 from engine.operation import describe_tensors
 from engine.options import read_integer
-from engine.plans import Plan, TensorSpec
+from engine.plans import Action, Plan, TensorSpec
 from engine.registry import ALIASES, find, table
 from engine.resolve import FLOATS, INTEGERS, dtype_name, prepare
 
@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 
 def forward(
-    operation: str, config: Mapping[str, Any] | None = None, **tensors: ArrayLike
+    operation: str, config: Mapping[str, Any] | None = None, **tensors: ArrayLike | None
 ) -> dict[str, Array]:
     """Compute a layer's output.
 
@@ -30,7 +30,7 @@ def forward(
         operation: a name out of `operations()`, for example ``"conv"``.
         config: the layer's fields; those left out have their defaults.
         tensors: ``x`` and, for convolutions, ``weight`` and maybe ``bias``; ``indices`` for
-            max_unpool. Shapes as the config's layouts say, samples first.
+            max_unpool. Shapes as the config's layouts say, samples first. None is as good as left out.
 
     Returns:
         ``y``, and ``indices`` where asked for. The dtype is that of the floating inputs.
@@ -45,7 +45,7 @@ def backward(
     operation: str,
     config: Mapping[str, Any] | None = None,
     wants: Sequence[str] | None = None,
-    **tensors: ArrayLike,
+    **tensors: ArrayLike | None,
 ) -> dict[str, Array]:
     """Compute a layer's gradients from ``dy``, the gradient of the loss with respect to its output.
 
@@ -65,14 +65,16 @@ def backward(
 
 def _compute(
     operation: str,
-    action: str,
+    action: Action,
     config: Mapping[str, Any] | None,
     wants: Sequence[str] | None,
-    tensors: Mapping[str, ArrayLike],
+    tensors: Mapping[str, ArrayLike | None],
 ) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     specs: dict[str, tuple[tuple[int, ...], str]] = {}
     for name, value in tensors.items():
+        if value is None and name in find(operation).inputs(action):
+            continue
         array = arrays[name] = _array(name, value)
         specs[name] = array.shape, dtype_name(array.dtype)
     call, samples = prepare(operation, action, config, specs, wants)
@@ -82,7 +84,7 @@ def _compute(
     return outputs if action == "forward" else split(outputs, rows)[0]
 
 
-def _array(name: str, value: ArrayLike) -> Array:
+def _array(name: str, value: ArrayLike | None) -> Array:
     """The array that NumPy makes of a value."""
     try:
         return np.asarray(value)

@@ -472,3 +472,17 @@ def test_deep_nesting_is_refused() -> None:
         deep = [deep]
     with pytest.raises(errors.InvalidValue):
         engine.plan("conv", {"stride": deep}, {"x": [1, 1, 3], "weight": [1, 1, 1]})
+
+
+def test_a_tensor_that_is_none_was_not_given() -> None:
+    x, weight = np.ones((1, 1, 3)), np.ones((1, 1, 2))
+    y = engine.forward("conv", {}, x=x, weight=weight, bias=None)["y"]
+    np.testing.assert_array_equal(y, [[[2, 2]]])
+    gradients = engine.backward("conv", {}, wants=None, x=x, weight=weight, bias=None, dy=y)
+    assert sorted(gradients) == ["dweight", "dx"]
+    with pytest.raises(errors.MissingField, match=r"^x: required"):
+        engine.forward("conv", {}, x=None, weight=weight)
+    with pytest.raises(errors.MissingField, match=r"^weight: required"):
+        engine.forward("conv", {}, x=x, weight=None)
+    with pytest.raises(errors.UnknownField, match="no such tensor here"):
+        engine.forward("conv", {}, x=x, weight=weight, kernel=None)
