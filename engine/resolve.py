@@ -228,8 +228,8 @@ def _common_dtype(specs: Mapping[str, TensorSpec]) -> str:
         if dtype in INTEGERS and name == "x":
             dtype = "float32"
         if dtype not in FLOATS:
-            loc = (name, "dtype")
-            raise fail(DtypeMismatch, loc, "not accepted here", ", ".join(FLOATS), dtype)
+            loc, accepted = (name, "dtype"), FLOATS + INTEGERS if name == "x" else FLOATS
+            raise fail(DtypeMismatch, loc, "not accepted here", ", ".join(accepted), dtype)
         if first is None:
             first = name, dtype
         elif dtype != first[1]:

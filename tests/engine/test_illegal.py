@@ -486,3 +486,21 @@ def test_a_tensor_that_is_none_was_not_given() -> None:
         engine.forward("conv", {}, x=x, weight=None)
     with pytest.raises(errors.UnknownField, match="no such tensor here"):
         engine.forward("conv", {}, x=x, weight=weight, kernel=None)
+
+
+def test_the_dtypes_that_are_told_are_those_that_are_accepted() -> None:
+    good = {"x": np.ones((1, 1, 2), np.float32), "weight": np.ones((1, 1, 1), np.float32)}
+    for name in good:
+        with pytest.raises(errors.DtypeMismatch) as caught:
+            engine.forward("conv", {}, **good | {name: good[name].astype(np.uint16)})
+        (issue,) = caught.value.issues
+        assert issue.loc == (name, "dtype")
+        assert issue.expected is not None
+        told = set(issue.expected.split(", "))
+        assert ("int64" in told) == (name == "x")
+        for dtype in told:
+            given = {
+                key: array.astype(dtype if key == name or dtype.startswith("float") else "float32")
+                for key, array in good.items()
+            }
+            assert engine.forward("conv", {}, **given)["y"].shape == (1, 1, 2)
