@@ -11,6 +11,7 @@ import re
 from typing import Any, Protocol
 
 from httptools import (
+    HttpParserCallbackError,
     HttpParserError,
     HttpParserInvalidMethodError,
     HttpParserUpgrade,
@@ -128,7 +129,12 @@ def feed(owner: Owner, data: bytes, first: bool = False) -> memoryview:
 def cause_of(error: HttpParserError | MemoryError) -> ServiceError | MemoryError:
     """Why a request went no further: what a callback of ours raised, else that it is not HTTP."""
     cause = error if isinstance(error, MemoryError) else error.__context__
-    return cause if isinstance(cause, ServiceError | MemoryError) else MalformedRequest()
+    if isinstance(cause, ServiceError | MemoryError):
+        return cause
+    # The parser's reasons are texts of its own, with no byte of the client's; a callback's may have some.
+    if isinstance(error, HttpParserCallbackError) or not error.args:
+        return MalformedRequest()
+    return MalformedRequest(f"{MalformedRequest.summary[:-1]}: {error.args[0]}.")
 
 
 def settle(owner: Owner) -> None:

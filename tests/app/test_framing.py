@@ -9,10 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from httptools import HttpParserCallbackError, HttpParserError
 from starlette.types import Receive, Scope, Send
 
 from app.errors import MalformedRequest
-from app.framing import check_framing, check_host, mend, without_upgrade
+from app.framing import cause_of, check_framing, check_host, mend, without_upgrade
 from tests.app.connecting import connected
 
 CODINGS = [
@@ -202,3 +203,23 @@ def test_a_method_is_not_taken_from_a_request_before_it() -> None:
     asked, read = heard(GET + b"FOO /a HTTP/1.1\r\nHost: x\r\n\r\n")
     assert asked == [("GET", "/good", b"")]
     assert read.count(b"HTTP/1.1 ") == 1
+
+
+BROKEN = {
+    b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 7secret\r\n\r\n": "Invalid character in Content-Length",
+    b"GET / HTTP/1.1\r\nHost: x\r\nsecret name: 1\r\n\r\n": "Invalid header token",
+    b"GET / HTTP/7.7\r\nHost: secret\r\n\r\n": "Invalid HTTP version",
+    b"\x16\x03\x01secret": "Invalid method encountered",
+}
+
+
+@pytest.mark.parametrize(("request_", "reason"), BROKEN.items())
+def test_what_is_no_http_is_told_why_and_not_what_it_was(request_: bytes, reason: str) -> None:
+    _, read = heard(request_)
+    assert f'"detail":"The request is not valid HTTP: {reason}."'.encode() in read
+    assert b"secret" not in read
+
+
+def test_what_a_callback_says_of_the_bytes_is_not_told() -> None:
+    for error in (HttpParserCallbackError("b'secret'"), HttpParserError()):
+        assert str(cause_of(error)) == MalformedRequest.summary
