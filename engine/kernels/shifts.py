@@ -34,6 +34,7 @@ from engine.kernels.products import Product, spans
 from engine.kernels.requests import request_shares, samples_of
 from engine.kernels.shifting import Cut, Shifts, cuts, depth, length, most, plan
 from engine.kernels.slabs import Taps
+from engine.kernels.spacing import READ
 from engine.threads import PART_BYTES, check_stop, for_each
 
 Array = NDArray[Any]
@@ -51,6 +52,21 @@ LEAST_IN_PLACE = 100_000
 LEAST_TURNED = 16
 """Outputs from which turning dy pays for itself."""
 
+LEAST_ROWS = 16
+"""Rows of a product from which turning dy pays for itself, where BLAS multiplies in place."""
+
+FEW_ROWS = 2
+"""Rows of a product that are too few beside dy, which every product reads again."""
+
+MOST_UNTURNED = 1200
+"""Results of a product above which BLAS reads dy unturned more slowly than turned, or packed."""
+
+MOST_ROWS = 64
+"""Rows of a product from which multiplying is most of the time, wherever planes of dy lie."""
+
+MANY_OUTPUTS = 32
+"""Planes of dy from which they evict each other from the cache, where they share its sets."""
+
 
 def suits(c: Correlation) -> bool:
     """True where taps of the first axis are many, products small, and padding is zeros."""
@@ -61,9 +77,31 @@ def suits(c: Correlation) -> bool:
 
 def pay(c: Correlation) -> bool:
     """True where shifts take less time than gathered patches, by random layers."""
-    if multiplies_in_place():
-        return c.gathered >= LEAST_IN_PLACE
-    return c.gathered * c.channels * c.taps >= LEAST_GATHERED * c.outputs
+    if not multiplies_in_place():
+        return c.gathered * c.channels * c.taps >= LEAST_GATHERED * c.outputs
+    return c.gathered >= LEAST_IN_PLACE and not _low(c)
+
+
+def _low(c: Correlation) -> bool:
+    """True where products have few rows, beside which turning dy, or reading it, takes most of the time."""
+    if c.channels_last or c.outputs < LEAST_TURNED:
+        return False
+    rows, apart = depth(c), c.places * c.itemsize % READ == 0
+    if rows < LEAST_ROWS:
+        return rows <= FEW_ROWS or (not _reads(c) and (apart or c.itemsize == 4))
+    return apart and rows < MOST_ROWS and c.outputs >= MANY_OUTPUTS
+
+
+def _turned(c: Correlation) -> bool:
+    """True where turning dy pays for itself; with channels last it comes turned."""
+    if c.outputs < LEAST_TURNED:
+        return False
+    return c.channels_last or not multiplies_in_place() or not _reads(c)
+
+
+def _reads(c: Correlation) -> bool:
+    """True where products are so small that BLAS reads dy as it lies in less time than turning it takes."""
+    return depth(c) < LEAST_ROWS and depth(c) * c.outputs <= MOST_UNTURNED
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
@@ -146,7 +184,8 @@ def _views(c: Correlation, axes: tuple[Axis, ...], groups: int, in_rows: bool) -
     windows = columns.swapaxes(1, 2)[None]
     form = recipe(axes, tuple((0, n) for n in sizes), c.itemsize, c.mode)
     slab = not (form.direct and in_rows) and form.slab is not None
-    upstream, right = _upstream((groups, c.outputs, sizes[0] - found.reach, *sizes[1:]), dtype)
+    tile = (groups, c.outputs, sizes[0] - found.reach, *sizes[1:])
+    upstream, right = _upstream(tile, dtype, _turned(c))
     return _Views(
         windows,
         gathering(form, windows) if slab else None,
@@ -168,12 +207,12 @@ def _products(c: Correlation, columns: Array, taps: Taps, right: Array) -> Itera
         yield left, factors, direct.part(1, (*shape, c.outputs), columns.dtype)
 
 
-def _upstream(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """A place for a tile (g, O, *T) of dy, and the same as (g, T, O): turned where that pays for itself."""
+def _upstream(shape: tuple[int, ...], dtype: np.dtype[Any], turned: bool) -> tuple[Array, Array]:
+    """A place for a tile (g, O, *T) of dy, and the same as (g, T, O): the order in memory if `turned`."""
     groups, outputs, *sizes = shape
     width = prod(sizes)
-    if outputs >= LEAST_TURNED:
-        turned = direct.part(2, (groups, width, outputs), dtype)
-        return np.moveaxis(turned.reshape(groups, *sizes, outputs), -1, 1), turned
+    if turned:
+        matrix = direct.part(2, (groups, width, outputs), dtype)
+        return np.moveaxis(matrix.reshape(groups, *sizes, outputs), -1, 1), matrix
     plain = direct.part(2, (groups, outputs, width), dtype)
     return plain.reshape(shape), plain.swapaxes(1, 2)

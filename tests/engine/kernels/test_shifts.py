@@ -72,6 +72,47 @@ def test_values(case: tuple[object, ...], bad: float | None) -> None:
 
 
 @pytest.mark.usefixtures("_seams")
+@pytest.mark.parametrize("in_place", [False, True])
+def test_dy_is_turned_where_products_have_rows_for_it(
+    in_place: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few channels under many filters leave dy as it lies where BLAS multiplies in place."""
+    monkeypatch.setattr(shifts, "multiplies_in_place", lambda: in_place)
+    few, many = layer(LAYERS[2]), replace(layer(LAYERS[2]), channels=4)
+    assert [shifts._turned(c) for c in (few, many)] == [not in_place, True]
+    assert shifts._turned(replace(few, channels_last=True))
+    assert not shifts._turned(replace(many, outputs=15))
+    x, _, _, dy = tensors(few, 2)
+    got, want = np.empty((2, 1, 1, few.outputs, few.channels, *few.kernel))
+    shifts.backward_weight(few, x, dy, (2,), got)
+    patch_sums.backward_weight(few, x, dy, (2,), want)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("size", "channels", "outputs", "shifted"),
+    [
+        (100, 3, 64, True),
+        (100, 3, 192, False),
+        (100, 8, 64, True),
+        (128, 8, 64, False),
+        (128, 8, 16, True),
+        (128, 32, 64, True),
+    ],
+    ids=["few rows", "many results", "rows", "apart", "few planes", "many rows"],
+)
+def test_many_filters_over_few_channels_gather_patches(
+    size: int, channels: int, outputs: int, shifted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where planes of dy share cache sets, or BLAS reads it slowly; with channels last neither matters."""
+    monkeypatch.setattr(shifts, "multiplies_in_place", lambda: True)
+    axis = Axis(size, 3, 1, 1, 1, 1, size)
+    c = Correlation((axis, axis), 1, channels, outputs, "zeros", 4)
+    assert shifts.pay(c) is shifted
+    assert shifts.pay(replace(c, channels_last=True))
+
+
+@pytest.mark.usefixtures("_seams")
 def test_channels_last() -> None:
     c = layer(LAYERS[2])
     x, _, _, dy = (a if a.ndim < 5 else np.moveaxis(a, (1, 2), (-2, -1)) for a in tensors(c, 2))
