@@ -32,10 +32,15 @@ LITTLE_MORE = 1.25
 """The estimated work of phases over that of adding, up to which phases take less time in a small layer.
 With more, one sample takes 2.4 to 3.8 times as long by phases, four 1.2 to 1.5, eight as long."""
 
+FEW_TAPS = 4
+"""Taps of depthwise windows side by side up to which residues are the better way."""
+
 
 @lru_cache(maxsize=4096)
 def phases(c: Correlation) -> tuple[Phase, ...] | None:
     """The adjoint in x as correlations over dy, or None where scattering is the better way."""
+    if _laid(c):
+        return None
     # They are made only where they are wanted: caches keep them, and whoever only plans may ask for many.
     return c.phases if c.phase_count and _gathers(c) else None
 
@@ -55,11 +60,19 @@ def _gathers(c: Correlation) -> bool:
 @lru_cache(maxsize=4096)
 def scattering(c: Correlation) -> Input:
     """What scatters, where `phases` is None."""
+    if _laid(c):
+        return direct.backward_input
     if flat.suits(c):
         return flat.backward_input
     if folding.suits(c) and not (_apart(c) and _scattering(c) < _folding(c)):
         return folding.backward_input
     return direct.backward_input
+
+
+def _laid(c: Correlation) -> bool:
+    """True where windows side by side are laid down; depthwise layers have no product to gain by."""
+    depthwise = c.channels == c.outputs == 1
+    return c.disjoint and not (depthwise and (c.channels_last or c.taps <= FEW_TAPS))
 
 
 def _gathered(c: Correlation) -> int:

@@ -107,6 +107,18 @@ class Correlation:
         )
 
     @cached_property
+    def disjoint(self) -> bool:
+        """True where windows of several inputs lie side by side: none shares any, nor reads padding."""
+        plain = self.mode == "zeros" and self.taps > 1
+        return plain and all(
+            axis.kernel == axis.stride
+            and axis.dilation == 1
+            and axis.low == 0
+            and axis.out * axis.stride <= axis.size
+            for axis in self.axes
+        )
+
+    @cached_property
     def packed(self) -> bool:
         """True where products in place would read too many rows of x that lie far apart.
 

@@ -19,7 +19,7 @@ from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.gathering import Gathering, gathering, recipe
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
-from engine.kernels.patches import gather, scatter, within
+from engine.kernels.patches import gather, lay, scatter, within
 from engine.kernels.products import LINE, multiply
 from engine.threads import PART_BYTES, alike, for_each, get_threads, scratch
 
@@ -120,10 +120,13 @@ def _block(c: Correlation, tile: Tile, lead: tuple[int, ...], apart: bool) -> _B
 def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     """Write dx (N, G, C, *S), the adjoint of `forward` in x, from dy (N, G, O, *P)."""
     blocks = c.input_blocks
+    put = lay if c.disjoint else scatter
+    covered = c.disjoint and all(axis.out * axis.stride == axis.size for axis in c.axes)
 
     def block(n: slice, g: slice, channels: tuple[int, int]) -> None:
         target = dx[n, g, channels[0] : channels[1]]
-        target[...] = 0
+        if not covered:
+            target[...] = 0
         weights = w[g, :, channels[0] * c.taps : channels[1] * c.taps].swapaxes(1, 2)
         for tile in tiles(c.positions, blocks.tile):
             upstream = flat_tile(dy[n, g], tile)
@@ -132,7 +135,7 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             multiply(weights, upstream, columns)
             sizes = (hi - lo for lo, hi in tile)
             unfolded = columns.reshape(*target.shape[:3], *c.kernel, *sizes)
-            scatter(unfolded, c.axes, tile, c.mode, target)
+            put(unfolded, c.axes, tile, c.mode, target)
         settle(target)
 
     cuts = [

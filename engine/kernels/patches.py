@@ -96,6 +96,23 @@ def scatter(columns: Array, axes: Sequence[Axis], tile: Tile, mode: str, x: Arra
         put_back(columns[(slice(None),) * 3 + tap], box, x)
 
 
+def lay(columns: Array, axes: Sequence[Axis], tile: Tile, _mode: str, x: Array) -> None:
+    """`scatter` where windows lie side by side: nothing is added, so that one copy has many taps."""
+    spans = list(zip(tile, axes, strict=True))
+    target = x[within(slice(lo * axis.stride, hi * axis.stride) for (lo, hi), axis in spans)]
+    split = [size for (lo, hi), axis in spans for size in (hi - lo, axis.stride)]
+    target = target.reshape(*x.shape[:3], *split, copy=False)
+    # From taps before positions to an axis's positions before its taps.
+    order = [first + d for d in range(len(spans)) for first in (3 + len(spans), 3)]
+    source = columns.transpose(0, 1, 2, *order)
+    if split[-1] >= split[-2]:
+        np.copyto(target, source)
+        return
+    # NumPy's innermost loop then is over positions, which are more.
+    for tap in range(split[-1]):
+        np.copyto(target[..., tap], source[..., tap])
+
+
 def put_back(numbers: Array, box: Sequence[Run], x: Array) -> Array:
     """Add some of `numbers` (n, g, c, *T) onto the inputs in `x` (n, g, c, *S) that stand there.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,14 @@ SCATTERED = [
     Correlation((axis(158, 32, 1, 4), axis(24, 2, 1, 3), axis(203, 5, 2, 38)), 1, 1, 2, "zeros", 4),
     Correlation((axis(46, 6, 1, 8), axis(20, 7, 1, 2)), 1, 4, 6, "zeros", 4),
     Correlation((axis(305, 4, 1, 95),), 1, 3, 5, "zeros", 8),
+]
+
+
+BESIDE = [
+    Correlation((axis(224, 16, 16, 1),) * 2, 1, 3, 64, "zeros", 4),
+    # A row and a column that no window reaches.
+    Correlation((axis(9, 2, 2, 1), axis(22, 3, 3, 1)), 1, 3, 4, "zeros", 8),
+    Correlation((axis(5, 1, 1, 1), axis(7, 4, 4, 1)), 1, 2, 3, "zeros", 4),
 ]
 
 
@@ -69,13 +79,44 @@ def test_planes_that_few_columns_belong_to_are_not_folded() -> None:
     assert adjoints.scattering(close) is folding.backward_input
 
 
+@pytest.mark.parametrize("c", BESIDE, ids=names(BESIDE))
+def test_windows_side_by_side_are_laid_down(c: Correlation) -> None:
+    assert c.disjoint
+    assert adjoints.phases(c) is None
+    assert adjoints.scattering(c) is direct.backward_input
+
+
+def test_depthwise_windows_side_by_side_have_residues_where_taps_are_few_or_channels_last() -> None:
+    few, many = (Correlation((axis(8, k, k, 1),) * 2, 9, 1, 1, "zeros", 4) for k in (2, 4))
+    assert [adjoints.phases(c) is None for c in (few, many)] == [False, True]
+    assert adjoints.phases(replace(many, channels_last=True)) is not None
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        (axis(8, 2, 2, 1, 1), axis(8, 2, 2, 1)),
+        (axis(8, 3, 2, 1), axis(8, 2, 2, 1)),
+        (axis(8, 2, 2, 2), axis(8, 2, 2, 1)),
+        (Axis(7, 2, 2, 1, 0, 1, 4),) * 2,
+        (axis(8, 1, 1, 1),) * 2,
+    ],
+    ids=["padding", "overlapping", "apart", "past the end", "1x1"],
+)
+def test_other_windows_are_not_side_by_side(axes: tuple[Axis, ...]) -> None:
+    assert not Correlation(axes, 1, 2, 3, "zeros", 4).disjoint
+
+
 def test_other_paddings_are_scattered() -> None:
     c = Correlation((axis(56, 3, 1, 1, 1),) * 2, 1, 64, 64, "reflect", 4)
     assert adjoints.phases(c) is None
     assert adjoints.scattering(c) is direct.backward_input
 
 
-@pytest.mark.parametrize("c", [PHASES[2], *SCATTERED[1:]], ids=names([PHASES[2], *SCATTERED[1:]]))
+FEW = [PHASES[2], *SCATTERED[1:], *BESIDE[1:]]
+
+
+@pytest.mark.parametrize("c", FEW, ids=names(FEW))
 def test_every_way_gives_the_same_numbers(c: Correlation) -> None:
     rng = np.random.default_rng(0)
     dy = rng.standard_normal((2, 1, c.outputs, *c.positions)).astype(f"f{c.itemsize}")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.geometry import Axis, strided_out
-from engine.kernels.patches import gather, scatter
+from engine.kernels.patches import gather, lay, scatter
 
 PADDING = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
@@ -72,3 +72,26 @@ def test_scatter_is_the_adjoint_of_gather(axes: tuple[Axis, ...], mode: str) -> 
     back = np.zeros_like(x)
     scatter(v, axes, tile, mode, back)
     np.testing.assert_allclose((columns * v).sum(), (x * back).sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        (axis(12, 3, 3, 1, 0, 0),),
+        (axis(9, 4, 4, 1, 0, 0), axis(23, 2, 2, 1, 0, 0)),
+        (axis(6, 1, 1, 1, 0, 0), axis(8, 4, 4, 1, 0, 0), axis(11, 5, 5, 1, 0, 0)),
+    ],
+    ids=["row", "more places than taps", "more taps than places"],
+)
+def test_windows_side_by_side_are_laid_where_they_would_be_scattered(
+    axes: tuple[Axis, ...],
+) -> None:
+    tile = tuple((a.out // 2, a.out) for a in axes)
+    shape = (2, 1, 3, *(a.kernel for a in axes), *(hi - lo for lo, hi in tile))
+    columns = np.random.default_rng(0).standard_normal(shape)
+    got, want = np.zeros((2, 2, 1, 3, *(a.size for a in axes)))
+    # Channels last, and in order.
+    got = np.moveaxis(np.ascontiguousarray(np.moveaxis(got, 2, -1)), -1, 2)
+    lay(columns, axes, tile, "zeros", got)
+    scatter(columns, axes, tile, "zeros", want)
+    assert np.array_equal(got, want)
