@@ -23,6 +23,7 @@ from engine.kernels import (
     planes,
     pointwise,
     shifts,
+    single,
     stuffed,
     tile_costs,
     tiling,
@@ -60,6 +61,7 @@ PLAIN: Mapping[str, Forward] = {
     "flat": flat.forward,
     "joined": joined.forward,
     "pixels": pixels.forward,
+    "single": single.forward,
 }
 """Plain sums. Like all kernels of `correlate` they leave NaN of one pattern of bits only."""
 
@@ -80,6 +82,8 @@ def _joined(c: Correlation) -> bool:
 
 @lru_cache(maxsize=4096)
 def _plain_kernel(c: Correlation) -> str:
+    if single.suits(c):
+        return "single"
     if pixels.pay(c) and pixels.suits(c):
         return "pixels"
     if banding.pay(c) and banding.suits(c):
@@ -156,7 +160,12 @@ def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) 
 
     Every NaN is given its bits while the block around it is in the cache.
     """
-    _forward(c)(c, x, w, bias, y)
+    one = single.window(c)
+    column = None if one is None else single.column(c, x)
+    if one is not None and column is not None:
+        _forward(one)(one, column, w, bias, y)
+    else:
+        _forward(c)(c, x, w, bias, y)
 
 
 @lru_cache(maxsize=4096)
@@ -173,13 +182,20 @@ def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
 
     Every NaN is given its bits, as in `correlate`.
     """
-    _input(c)(c, dy, w, dx)
+    one = single.window(c)
+    column = None if one is None else single.column(c, dx)
+    if one is not None and column is not None:
+        _input(one)(one, dy, w, column)
+    else:
+        _input(c)(c, dy, w, dx)
 
 
 @lru_cache(maxsize=4096)
 def _input(c: Correlation) -> Input:
     if bordered.suits(c):
         return _bordered
+    if single.suits(c):
+        return single.backward_input
     if adjoints.phases(c) is None:
         return adjoints.scattering(c)
     return _stuffed if stuffed.suits(c) else _by_residues

@@ -35,6 +35,7 @@ LAYERS = {
     "joined": layer(7, 3, 1, 1, 192, 192),
     "pixels": layer(9, 3, 1, 64, 1, 1, last=True),
     "direct": layer(9, 3, 2, 2, 3, 20, mode="reflect"),
+    "single": Correlation((Axis(1, 1, 1, 1, 0, 0, 1),) * 2, 3, 6, 5, "zeros", 4),
 }
 
 

@@ -1,0 +1,99 @@
+"""One window that is the whole input, against plain sums."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.geometry import Axis, strided_out
+from engine.kernels import dispatch, single
+from engine.kernels.correlation import Correlation
+
+
+def layer(*axes: Axis, groups: int = 1, itemsize: int = 8) -> Correlation:
+    return Correlation(axes, groups, 3, 5, "zeros", itemsize)
+
+
+def whole(size: int, stride: int = 1) -> Axis:
+    return Axis(size, size, stride, 1, 0, 0, 1)
+
+
+LAYERS = [
+    layer(whole(6)),
+    layer(whole(4), whole(7, stride=2), groups=2),
+    layer(whole(2), whole(3), whole(1)),
+]
+
+
+@pytest.mark.parametrize("bad", [None, np.nan, np.inf])
+@pytest.mark.parametrize("c", LAYERS, ids=["row", "groups", "volume"])
+def test_values(c: Correlation, bad: float | None) -> None:
+    rng = np.random.default_rng(0)
+    x, dx = rng.standard_normal((2, 4, c.groups, c.channels, *c.kernel))
+    w = rng.standard_normal((c.groups, c.outputs, c.channels * c.taps))
+    bias = rng.standard_normal((c.groups, c.outputs))
+    dy, y = rng.standard_normal((2, 4, c.groups, c.outputs, *c.positions))
+    if bad is not None:
+        x[1, 0, 1].flat[-1] = dy[2, 0, 0] = bad
+    with np.errstate(invalid="ignore"):
+        dispatch.correlate(c, x, w, bias, y)
+        dispatch.correlate_input(c, dy, w, dx)
+        want = np.einsum("goi,ngi->ngo", w, x.reshape(4, c.groups, -1)) + bias
+        adjoint = np.einsum("goi,ngo->ngi", w, dy.reshape(4, c.groups, -1))
+    assert single.window(c) is not None
+    np.testing.assert_allclose(y.reshape(want.shape), want, 1e-12, 1e-12)
+    np.testing.assert_allclose(dx.reshape(adjoint.shape), adjoint, 1e-12, 1e-12)
+
+
+def test_arrays_that_lie_otherwise_go_another_way() -> None:
+    """As strips of a map do: the values are those of arrays in order."""
+    c = LAYERS[1]
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 2, 3, 7, 4)).swapaxes(3, 4), rng.standard_normal((2, 5, 84))
+    got, want = np.empty((2, 2, 2, 5, 1, 1))
+    assert single.column(c, x) is None
+    dispatch.correlate(c, x, w, None, got)
+    dispatch.correlate(c, np.ascontiguousarray(x), w, None, want)
+    np.testing.assert_allclose(got, want, 1e-12, 1e-12)
+    dy, dx = got, np.full_like(x, np.nan)
+    assert not dx.flags.c_contiguous
+    dispatch.correlate_input(c, dy, w, dx)
+    np.testing.assert_allclose(dx.reshape(2, 2, -1), np.einsum("goi,ngo->ngi", w, dy[..., 0, 0]))
+
+
+@pytest.mark.parametrize("samples", [1, 5, 9])
+def test_a_sample_has_the_same_bits_in_any_company(
+    samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(single, "SHARED_FLOPS", 1)
+    c, rng = layer(whole(9), whole(9), itemsize=4), np.random.default_rng(0)
+    w = rng.standard_normal((1, c.outputs, c.channels * c.taps), np.float32)
+    dy = rng.standard_normal((samples, 1, c.outputs, 1, 1), np.float32)
+    dx = np.empty((samples, 1, c.channels, *c.kernel), np.float32)
+    y = np.empty_like(dy)
+    dispatch.correlate_input(c, dy, w, dx)
+    dispatch.correlate(c, dx, w, None, y)
+    for n in range(samples):
+        own, dx_alone, y_alone = slice(n, n + 1), np.empty_like(dx[:1]), np.empty_like(y[:1])
+        dispatch.correlate_input(c, dy[own], w, dx_alone)
+        dispatch.correlate(c, dx[own], w, None, y_alone)
+        assert dx_alone.tobytes() == dx[own].tobytes()
+        assert y_alone.tobytes() == y[own].tobytes()
+
+
+@pytest.mark.parametrize(
+    "c",
+    [
+        replace(LAYERS[0], channels_last=True),
+        replace(LAYERS[0], mode="reflect"),
+        layer(Axis(7, 6, 2, 1, 0, 0, 1)),
+        layer(Axis(4, 6, 1, 1, 1, 1, 1)),
+        layer(Axis(6, 6, 1, 1, 0, 2, strided_out(6, 6, 1, 0, 2))),
+        layer(Axis(1, 1, 1, 1, 0, 0, 1)),
+    ],
+    ids=["channels last", "padding mode", "beyond", "padding", "several", "1x1"],
+)
+def test_others_are_left_to_others(c: Correlation) -> None:
+    assert single.window(c) is None
