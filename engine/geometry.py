@@ -103,14 +103,14 @@ def strided_out(
 ) -> int:
     """Number of windows along an axis; 0 or less where not even one fits.
 
-    With `ceil`, a last window may reach past the padded input if it starts inside the input or its
-    low padding.
+    With `ceil`, a last window may reach past the padded input, and windows start inside the input or
+    its low padding only.
     """
     span = size + low + high - extent
     if not ceil:
         return span // stride + 1
-    out = -(-span // stride) + 1
-    return out - 1 if (out - 1) * stride >= size + low else out
+    starting = -(-(size + low) // stride)
+    return min(-(-span // stride) + 1, starting)
 
 
 def same_padding(size: int, extent: int, stride: int, lower: bool) -> tuple[int, int]:

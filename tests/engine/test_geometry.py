@@ -69,10 +69,31 @@ def test_same_padding_keeps_ceil_of_the_quotient(size: int, extent: int, stride:
 
 @given(axes())
 def test_a_last_window_of_ceil_mode_starts_inside(axis: Axis) -> None:
-    out = strided_out(axis.size, axis.extent, axis.stride, axis.low, axis.high, ceil=True)
-    # Padding as wide as the window has windows of its own beyond the input, however rounded.
-    if out > 0 and axis.high < axis.extent <= axis.size + axis.low + axis.high:
+    given = axis.size, axis.extent, axis.stride, axis.low, axis.high
+    out, floor = strided_out(*given, ceil=True), strided_out(*given)
+    assert out <= floor + 1
+    if out > 0:
         assert (out - 1) * axis.stride - axis.low < axis.size
+    # The next window would start beyond the input, or end where windows reach the padding's end.
+    beyond = out * axis.stride - axis.low >= axis.size
+    assert beyond or (out - 1) * axis.stride + axis.extent >= axis.size + axis.low + axis.high
+
+
+@pytest.mark.parametrize(
+    ("size", "extent", "stride", "low", "high", "out"),
+    [
+        (6, 1, 1, 0, 2, 6),  # two windows would start in the high padding
+        (6, 1, 1, 2, 2, 8),  # windows that start in the low padding stay
+        (5, 2, 3, 0, 9, 2),
+        (7, 2, 3, 0, 0, 3),  # the last window reaches past the end
+        (8, 3, 4, 0, 0, 2),
+        (1, 5, 2, 0, 1, 0),  # not even one
+    ],
+)
+def test_no_window_of_ceil_mode_starts_in_the_high_padding(
+    size: int, extent: int, stride: int, low: int, high: int, out: int
+) -> None:
+    assert strided_out(size, extent, stride, low, high, ceil=True) == out
 
 
 @given(

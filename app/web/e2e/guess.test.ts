@@ -17,7 +17,7 @@ function config(op: string, dims: number): Record<string, unknown> {
   if (op === "max_unpool") return { output_size: each(6, 9) };
   if (op.startsWith("adaptive")) return { output_size: one([2, each(1, 5), each(1, 5).map((size, axis) => (axis ? size : null))]) };
   const pool = op.endsWith("pool");
-  const padding = [0, some(0, 1), Array.from({ length: dims }, () => [integer(rng, 0, 1), integer(rng, 0, 1)]), "valid", "same", "same_lower"];
+  const padding = [0, some(0, 1), Array.from({ length: dims }, () => [integer(rng, 0, 1), integer(rng, 0, 3)]), "valid", "same", "same_lower"];
   const found: Record<string, unknown> = { stride: some(1, 3), dilation: some(1, 2), padding: one(pool ? padding : [...padding, "full", ...(dims === 1 ? ["causal"] : [])]) };
   if (pool) Object.assign(found, { kernel: some(2, 3), ceil_mode: one([false, true]) });
   if (pool && one([false, true])) delete found.stride;

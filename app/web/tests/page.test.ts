@@ -155,17 +155,19 @@ it("the output's size comes about by a formula that gives it, also where a last 
   expect(of(7, 3, { kernel: 2, stride: 3, ceil_mode: true })).toBe("⌈(7 + 0 + 0 − 2) / 3⌉ + 1 = 3");
   expect(of(8, 2, { kernel: 3, stride: 4, ceil_mode: true })).toBe("⌈(8 + 0 + 0 − 3) / 4⌉ + 1 − 1 = 2");
   expect(of(8, 5, { kernel: 1, stride: 2, dilation: 2, ceil_mode: true }, [1, 1])).toBe("⌈(8 + 1 + 1 − (2·(1 − 1) + 1)) / 2⌉ + 1 − 1 = 5");
+  expect(of(6, 6, { kernel: 1, stride: 1, ceil_mode: true }, [0, 2])).toBe("⌈(6 + 0 + 2 − 1) / 1⌉ + 1 − 2 = 6");
 });
 
-it("a window is taken off where rounding up would count one beyond the input, and nowhere else", () => {
+it("windows are taken off where rounding up would count those beyond the input, and nowhere else", () => {
   const less = (op: string, input: number, output: number, config: object, padding: readonly [number, number] = [0, 0]) => derivation({
     spec: { op, config, dims: 1 }, shapes: { x: [1, 1, input], y: [1, 1, output] }, padding: [padding], layer: { shapes: { weight: op.startsWith("conv") ? [1, 1, 1, 1, 3] : undefined } },
   } as unknown as Served, 0).less;
-  expect(less("max_pool", 8, 2, { kernel: 3, stride: 4, ceil_mode: true })).toBe(true);
-  expect(less("max_pool", 7, 3, { kernel: 2, stride: 3, ceil_mode: true })).toBe(false);
-  expect(less("max_pool", 7, 2, { kernel: 2, stride: 3 })).toBe(false);
+  expect(less("max_pool", 8, 2, { kernel: 3, stride: 4, ceil_mode: true })).toBe(1);
+  expect(less("max_pool", 6, 6, { kernel: 1, stride: 1, ceil_mode: true }, [0, 2])).toBe(2);
+  expect(less("max_pool", 7, 3, { kernel: 2, stride: 3, ceil_mode: true })).toBe(0);
+  expect(less("max_pool", 7, 2, { kernel: 2, stride: 3 })).toBe(0);
   // Its formula ends with the padding of the far side: (4 − 1)·2 + 3 − 1 − 1 = 7.
-  expect(less("conv_transpose", 4, 7, { stride: 2 }, [1, 1])).toBe(false);
+  expect(less("conv_transpose", 4, 7, { stride: 2 }, [1, 1])).toBe(0);
 });
 
 describe("the page's value and the service's", () => {

@@ -56,15 +56,17 @@ def halves(total: int, name: str) -> tuple[int, int]:
 def window_count(n: int, pair: tuple[int, int], reach: int, stride: int, ceil_mode: bool) -> int:
     """The number of windows along one axis.
 
-    With `ceil_mode` the last window must start in the input or its low padding, else it is left
-    out, as in PyTorch.
+    With `ceil_mode` a window must start in the input or its low padding, else it is left out. As in
+    PyTorch, whose padding is too narrow for more than one such window.
     """
     low, high = pair
     room = n + low + high - reach
     if not ceil_mode:
         return room // stride + 1
     count = -(-room // stride) + 1
-    return count - 1 if (count - 1) * stride >= n + low else count
+    while count > 1 and (count - 1) * stride >= n + low:
+        count -= 1
+    return count
 
 
 def source(t: int, n: int, low: int, mode: str) -> int | None:

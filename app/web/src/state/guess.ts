@@ -37,9 +37,8 @@ function extent({ op, config, ...spec }: Spec, axis: number): number {
   if (same) return Math.ceil(input / stride);
   const steps = (input + low + high - reach) / stride;
   if (!config.ceil_mode) return Math.floor(steps) + 1;
-  // A last window may start inside the input or its low padding only.
-  const windows = Math.ceil(steps) + 1;
-  return (windows - 1) * stride >= input + low ? windows - 1 : windows;
+  // Windows start inside the input or its low padding only.
+  return Math.min(Math.ceil(steps) + 1, Math.ceil((input + low) / stride));
 }
 
 /** In the page's own order of axes; null where it is not plain, and the service's plan has to say. */

@@ -16,13 +16,13 @@ const entry = (value: unknown, axis: number, otherwise: number): number => {
 
 export interface Derivation {
   readonly text: string;
-  /** A last window that would begin beyond the input, which rounding up alone would count, is taken off. */
-  readonly less: boolean;
+  /** Windows that would begin beyond the input, which rounding up alone would count, and are taken off. */
+  readonly less: number;
 }
 
 /** The formula of the output's extent along one axis, with this layer's numbers in it. */
 export function derivation(served: Served, axis: number): Derivation {
-  const plain = (text: string) => ({ text, less: false });
+  const plain = (text: string) => ({ text, less: 0 });
   const { config, op } = served.spec;
   const input = served.shapes.x[2 + axis];
   const output = served.shapes.y[2 + axis];
@@ -41,8 +41,8 @@ export function derivation(served: Served, axis: number): Derivation {
   }
   const [open, close] = config.ceil_mode ? ["⌈", "⌉"] : ["⌊", "⌋"];
   const steps = Math.ceil((input + low + high - (dilation * (kernel - 1) + 1)) / stride);
-  const less = config.ceil_mode === true && steps + 1 > output;
-  return { text: `${open}(${input} + ${low} + ${high} − ${reach}) / ${stride}${close} + 1${less ? " − 1" : ""} = ${output}`, less };
+  const less = config.ceil_mode === true ? Math.max(0, steps + 1 - output) : 0;
+  return { text: `${open}(${input} + ${low} + ${high} − ${reach}) / ${stride}${close} + 1${less ? ` − ${less}` : ""} = ${output}`, less };
 }
 
 const UNKNOWN = "…";
@@ -66,7 +66,9 @@ type Fact = readonly [name: string, value: string];
 function extents(served: Served): Fact[] {
   const all = [...AXES[served.spec.dims]].map((letter, axis) => ({ letter, ...derivation(served, axis) }));
   const found = all.map(({ letter, text }): Fact => [`Output ${letter}`, text]);
-  return all.some(({ less }) => less) ? [...found, ["− 1", "a window that would begin beyond the input"]] : found;
+  const left = [...new Set(all.map(({ less }) => less))].filter((less) => less > 0);
+  const beyond = (less: number) => (less === 1 ? "a window that would begin beyond the input" : `${less} windows that would begin beyond the input`);
+  return [...found, ...left.map((less): Fact => [`− ${less}`, beyond(less)])];
 }
 
 function unread({ read }: Served): Fact[] {
