@@ -2,7 +2,8 @@
 
 A window over several axes is reduced one axis at a time, last axis first: sums and maxima do not mind,
 and the work grows with the sum of the window's sides instead of their product. Short fixed windows go
-tap by tap over strided views; long and adaptive ones as runs through `ufunc.reduceat`.
+tap by tap over strided views, and so do long ones that share inputs: as runs, these would be laid out one
+after another. Others, and adaptive ones, go as runs through `ufunc.reduceat`.
 
 `values` holds the inputs [origin, ...) along `axis`; results hold the outputs [lo, hi).
 """
@@ -34,7 +35,14 @@ RUN = 8
 """Members from which windows that share no input are summed as rows of a reshaped array."""
 
 LONG = 24
-"""Taps from which one pass over runs is quicker than a pass for every tap."""
+"""Taps from which one pass over runs is quicker than a pass for every tap, unless windows share much."""
+
+BUSY = 6
+"""Taps for each output up to which windows that share inputs are reduced tap by tap: a pass for every tap
+has to be worth its call."""
+
+NEAR = 1 << 13
+"""Taps times stride up to which they are: numbers far apart come one by one from memory, for every tap."""
 
 
 def window_max(
@@ -182,7 +190,11 @@ def whole(windows: Windows) -> int:
 
 def short(windows: Windows) -> TypeGuard[Axis]:
     """True for windows that are reduced tap by tap."""
-    return isinstance(windows, Axis) and (windows.kernel < LONG or windows.dilation > 1)
+    if not isinstance(windows, Axis):
+        return False
+    kernel, stride = windows.kernel, windows.stride
+    shared = stride < kernel <= min(MANY, BUSY * windows.out, NEAR // stride)
+    return kernel < LONG or windows.dilation > 1 or shared
 
 
 def _at(axis: int, part: slice) -> tuple[slice, ...]:

@@ -8,7 +8,8 @@ from engine.geometry import Adaptive, Axis, Windows
 from engine.kernels.stages import held
 
 PAIRS = Axis(100, 2, 2, 1, 0, 0, 50)
-LONG = Axis(100, 40, 10, 1, 0, 0, 7)
+LONG = Axis(100, 40, 12, 1, 0, 0, 6)
+SHARED = Axis(100, 40, 10, 1, 0, 0, 7)
 APART = Axis(100, 50, 50, 1, 0, 0, 2)
 FIFTHS = Adaptive(100, 5)
 SEVENTHS = Adaptive(100, 7)
@@ -28,6 +29,8 @@ SEVENTHS = Adaptive(100, 7)
         # One window is a run where it lies, and so are those that share nothing.
         ((PAIRS, LONG), (10, 1), False, False, 10 * 40),
         ((APART,), (2,), False, False, 3 * 2),
+        # Where windows are many for their length, nothing is laid out: 10 columns over 60 inputs.
+        ((PAIRS, SHARED), (10, 3), False, False, 10 * 60),
         ((APART,), (2,), True, False, 100 + 100 + 3 * 100),
         ((FIFTHS,), (5,), False, False, 3 * 5),
         ((SEVENTHS,), (7,), False, False, 106 + 106 + 3 * 7),

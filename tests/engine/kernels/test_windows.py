@@ -11,6 +11,8 @@ from engine.errors import Stopped
 from engine.geometry import Adaptive, Axis, Windows
 from engine.kernels.windows import (
     covered,
+    passes,
+    short,
     window_argmax,
     window_max,
     window_spread,
@@ -22,7 +24,8 @@ WINDOWS: list[Windows] = [
     Axis(9, 3, 1, 1, 1, 1, 9),
     Axis(9, 2, 3, 2, 0, 2, 3),
     Axis(5, 2, 2, 1, 4, 0, 4),  # the first two windows hold no input
-    Axis(40, 30, 1, 1, 5, 9, 25),  # long
+    Axis(40, 30, 1, 1, 5, 9, 25),  # long, but many
+    Axis(290, 200, 10, 1, 5, 15, 12),  # long
     Axis(40, 25, 20, 1, 30, 0, 3),  # long, the first window empty
     Axis(30, 26, 30, 1, 0, 0, 1),
     Axis(700, 300, 1, 2, 3, 5, 110),  # more taps than are listed
@@ -55,6 +58,23 @@ def test_the_search_in_a_large_window_stops_when_it_is_told_to() -> None:
     places = np.arange(10**7)
     with pytest.raises(Stopped):
         computing(lambda: next(asked), window_argmax, x, places, 1, windows, (0, 1), 0)
+
+
+@pytest.mark.parametrize(
+    ("windows", "expected"),
+    [
+        (Axis(336, 25, 1, 1, 12, 12, 336), True),
+        (Axis(104, 100, 1, 1, 0, 0, 5), False),  # a call for each tap is not worth it
+        (Axis(4000, 250, 80, 1, 0, 0, 47), False),  # taps are far apart
+        (Axis(4000, 300, 1, 1, 0, 0, 3701), False),  # more than are listed
+        (Axis(100, 25, 25, 1, 0, 0, 4), False),  # nothing is shared
+        (Axis(100, 25, 30, 2, 0, 0, 2), True),
+    ],
+    ids=str,
+)
+def test_long_windows_go_tap_by_tap_where_many_share_inputs(windows: Axis, expected: bool) -> None:
+    assert short(windows) is expected
+    assert passes(windows) == (windows.kernel if expected else 1)
 
 
 def test_many_taps_stop_when_they_are_told_to() -> None:
