@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from engine.geometry import Adaptive, Axis, same_padding, strided_out
+from engine.geometry import Adaptive, Axis, Windows, same_padding, strided_out
 from engine.kernels.pooling import Pooling
 from engine.kernels.windows import passes
 from engine.layouts import read_layout, sample_tail, split_tail
@@ -77,13 +77,13 @@ class Pool(Operation):
         axes = self.windows(config, sizes, channels_last)
         pooling = Pooling(axes, channels, channels_last)
         y = sample_tail(channels, pooling.positions, channels_last)
-        fixed = [axis for axis in axes if isinstance(axis, Axis)]
+        pads = [(axis.low, axis.high) if isinstance(axis, Axis) else (0, 0) for axis in axes]
         return Plan(
             operation=self.name,
             config=config,
             dtype=dtype,
             tails=(("x", x), ("dx", x), ("y", y), ("dy", y), ("indices", y)),
-            padding=tuple((axis.low, axis.high) for axis in fixed) or ((0, 0),) * len(axes),
+            padding=tuple(pads),
             receptive_field=tuple(axis.extent for axis in axes),
             flops=(pooling.visits, pooling.visits),
             steps=self.steps(config, pooling),
@@ -93,7 +93,7 @@ class Pool(Operation):
 
     def windows(
         self, config: Any, sizes: Sequence[int], channels_last: bool
-    ) -> tuple[Axis | Adaptive, ...]:
+    ) -> tuple[Windows, ...]:
         """The windows along each spatial axis."""
         return fixed_windows(config, sizes, channels_last)
 
@@ -132,12 +132,20 @@ def fixed_windows(config: _Fixed, sizes: Sequence[int], channels_last: bool) -> 
         axes.append(Axis(size, kernel, stride, dilation, low, high, out))
     needed = [axis.extent - axis.low - axis.high for axis in axes]
     require_output([axis.out for axis in axes], sizes, needed, channels_last)
+    if all(axis.out == 1 for axis in axes):
+        # The step from the only window is nowhere seen; by itself, it shares nothing.
+        return tuple(replace(axis, stride=axis.kernel) for axis in axes)
     return tuple(axes)
 
 
-def adaptive_windows(config: AdaptiveConfig, sizes: Sequence[int]) -> tuple[Adaptive, ...]:
-    """Windows that divide each axis as evenly as integers allow."""
+def adaptive_windows(config: AdaptiveConfig, sizes: Sequence[int]) -> tuple[Windows, ...]:
+    """Windows that divide each axis as evenly as integers allow; fixed ones where all are of one size."""
     return tuple(
-        Adaptive(size, size if out is None else out)
+        _adaptive(size, size if out is None else out)
         for size, out in zip(sizes, config.output_size, strict=True)
     )
+
+
+def _adaptive(size: int, out: int) -> Windows:
+    kernel, rest = divmod(size, out)
+    return Adaptive(size, out) if rest else Axis(size, kernel, kernel, 1, 0, 0, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -11,14 +12,18 @@ from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile, Windows
 from engine.kernels import ahead, handing, squares
+from engine.kernels.nan import settle
 from engine.kernels.patches import inside, within
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import (
     RUN_BLOCKS,
     Blocks,
+    Planes,
     Pooling,
+    blocks,
     canonical,
     clear,
+    for_each_block,
     reduced_along,
     slices,
     stored,
@@ -29,6 +34,54 @@ from engine.kernels.winners import reduced, winners
 from engine.threads import Arena, check_stop
 
 Array = NDArray[Any]
+
+
+def write_maxima(
+    p: Pooling,
+    x: Array,
+    y: Array,
+    indices: Array | None,
+    *,
+    positions: bool,
+    zeros: bool = False,
+) -> None:
+    """Write the maxima y (N, C, *P) of the planes x (N, C, *S), and where they stand to `indices`.
+
+    Looking for `positions` finds other zeros of both signs than maxima alone: y is the same whether indices
+    are wanted at this time or not. With `zeros`, padding holds 0 and takes part in the maximum.
+    """
+    tiles, cut = (winner_blocks if positions else blocks)(p, x.shape[0], x.itemsize)
+
+    def block(planes: Planes, tile: Tile) -> None:
+        place = (*planes, *slices(tile))
+        found = None
+        if positions:
+            y[place], found = tile_argmax(p, x[planes], tile)
+        else:
+            tile_max(p, x[planes], tile, y[place])
+        if zeros:
+            admit_zeros(p, tile, y[place], found)
+        settle(y[place])
+        if indices is not None:
+            indices[place] = found
+
+    for_each_block(p, x.shape[0], product(cut, tiles), block)
+
+
+def write_routed(p: Pooling, x: Array, dy: Array, dx: Array) -> None:
+    """Write to dx (N, C, *S) the gradient dy of the maxima of x, the first of equal ones."""
+    router = Router(p)
+    tiles, cut = router.blocks(dx.shape[0], dx.itemsize)
+
+    def block(planes: Planes, part: Sequence[Tile]) -> None:
+        for tile in part:
+            check_stop()
+            router.route(x[planes], dy[planes], tile, dx[planes])
+        if p.few is None:
+            settle(dx[planes])
+
+    parts = [[tile] for tile in tiles] if router.apart else [tiles]
+    for_each_block(p, dx.shape[0], product(cut, parts), block)
 
 
 def tile_max(p: Pooling, x: Array, tile: Tile, y: Array) -> None:

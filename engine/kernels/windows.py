@@ -160,6 +160,8 @@ def _first_places(
 def bounds(windows: Windows, lo: int, hi: int) -> tuple[Array, Array]:
     """The real inputs [start, stop) of the outputs [lo, hi) of undilated windows."""
     o = np.arange(lo, hi)
+    if size := whole(windows):
+        return o * size, (o + 1) * size
     if isinstance(windows, Axis):
         start = o * windows.stride - windows.low
         return np.clip(start, 0, windows.size), np.clip(start + windows.kernel, 0, windows.size)

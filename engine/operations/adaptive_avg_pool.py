@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from engine.averaging import average, average_backward, members
-from engine.geometry import Adaptive, Tile
+from engine.geometry import Tile, Windows
 from engine.kernels.windows import bounds
 from engine.plans import Plan
 from engine.pool import AdaptiveConfig, Pool, adaptive_windows
@@ -32,7 +32,7 @@ class AdaptiveAvgPool(Pool):
         config: AdaptiveConfig,
         sizes: Sequence[int],
         channels_last: bool,  # noqa: ARG002
-    ) -> tuple[Adaptive, ...]:
+    ) -> tuple[Windows, ...]:
         return adaptive_windows(config, sizes)
 
     def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002

@@ -12,15 +12,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from engine.geometry import Adaptive
-from engine.kernels.maxima import tile_argmax, tile_max
-from engine.kernels.placing import scatter_indices
-from engine.kernels.pooling import for_each_plane, slices
+from engine.geometry import Windows
+from engine.kernels.maxima import write_maxima, write_routed
 from engine.layouts import channels_first
 from engine.options import Flag, option
 from engine.plans import Plan
 from engine.pool import AdaptiveConfig, Pool, adaptive_windows
-from engine.threads import check_stop
 
 Array = NDArray[Any]
 
@@ -45,7 +42,7 @@ class AdaptiveMaxPool(Pool):
         config: AdaptiveConfig,
         sizes: Sequence[int],
         channels_last: bool,  # noqa: ARG002
-    ) -> tuple[Adaptive, ...]:
+    ) -> tuple[Windows, ...]:
         return adaptive_windows(config, sizes)
 
     def outputs(self) -> tuple[str, ...]:
@@ -54,26 +51,15 @@ class AdaptiveMaxPool(Pool):
     def forward_outputs(self, plan: Plan) -> tuple[str, ...]:
         return ("y", "indices") if plan.config.return_indices else ("y",)
 
+    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
+        return True
+
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
-        pooling, last = plan.geometry.pooling, plan.geometry.channels_last
+        last = plan.geometry.channels_last
         x, y = channels_first(given["x"], last), channels_first(out["y"], last)
         indices = channels_first(out["indices"], last) if "indices" in out else None
-        # Finds other zeros of both signs than maxima alone: y is the same, indices wanted or not.
         positions = plan.config.return_indices
-        tiles = list(pooling.tiles(copied=positions))
-
-        def planes(n: slice, c: slice) -> None:
-            for tile in tiles:
-                check_stop()
-                place = (n, c, *slices(tile))
-                if not positions:
-                    tile_max(pooling, x[n, c], tile, y[place])
-                    continue
-                y[place], found = tile_argmax(pooling, x[n, c], tile)
-                if indices is not None:
-                    indices[place] = found
-
-        for_each_plane(pooling, x.shape[0], planes, copied=positions)
+        write_maxima(plan.geometry.pooling, x, y, indices, positions=positions)
 
     def backward(
         self,
@@ -84,20 +70,10 @@ class AdaptiveMaxPool(Pool):
     ) -> None:
         if "y" in out:
             self.forward(plan, given, {"y": out["y"]})
-        if "dx" not in out:
-            return
-        pooling, last = plan.geometry.pooling, plan.geometry.channels_last
-        x, dy, dx = (channels_first(a, last) for a in (given["x"], given["dy"], out["dx"]))
-        tiles = list(pooling.tiles(copied=True))
-
-        def planes(n: slice, c: slice) -> None:
-            dx[n, c] = 0
-            for tile in tiles:
-                check_stop()
-                _, indices = tile_argmax(pooling, x[n, c], tile)
-                scatter_indices(indices, dy[(n, c, *slices(tile))], dx[n, c])
-
-        for_each_plane(pooling, x.shape[0], planes, copied=True)
+        if "dx" in out:
+            tensors = given["x"], given["dy"], out["dx"]
+            last = plan.geometry.channels_last
+            write_routed(plan.geometry.pooling, *(channels_first(a, last) for a in tensors))
 
 
 OPERATION = AdaptiveMaxPool()

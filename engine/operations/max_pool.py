@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -19,21 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import InvalidValue, MissingField, ShapeMismatch, fail
-from engine.geometry import Axis, Tile
+from engine.geometry import Axis
 from engine.indices import check_indices
 from engine.kernels.maxima import (
-    Router,
     admit_zeros,
     spread_ties,
     tile_argmax,
-    tile_max,
+    write_maxima,
+    write_routed,
 )
 from engine.kernels.nan import settle
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import (
-    Planes,
     Pooling,
-    blocks,
     for_each_block,
     for_each_plane,
     slices,
@@ -140,27 +137,8 @@ class MaxPool(Pool):
 
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
         x, y, indices = _canonical(plan, given["x"], out["y"], out.get("indices"))
-        pooling: Pooling = plan.geometry.pooling
-        zeros = plan.config.pad_value == "zero"
-        samples = x.shape[0]
-        # Finds other zeros of both signs than maxima alone: y is the same, indices wanted or not.
-        positions = plan.config.return_indices
-        tiles, cut = (winner_blocks if positions else blocks)(pooling, samples, x.itemsize)
-
-        def block(planes: Planes, tile: Tile) -> None:
-            place = (*planes, *slices(tile))
-            found = None
-            if positions:
-                y[place], found = tile_argmax(pooling, x[planes], tile)
-            else:
-                tile_max(pooling, x[planes], tile, y[place])
-            if zeros:
-                admit_zeros(pooling, tile, y[place], found)
-            settle(y[place])
-            if indices is not None:
-                indices[place] = found
-
-        for_each_block(pooling, samples, product(cut, tiles), block)
+        positions, zeros = plan.config.return_indices, plan.config.pad_value == "zero"
+        write_maxima(plan.geometry.pooling, x, y, indices, positions=positions, zeros=zeros)
 
     def backward(
         self,
@@ -181,25 +159,9 @@ class MaxPool(Pool):
         if indices is not None and ties == "first":
             _return(pooling, indices, dy, dx)
         elif ties == "first" and not zeros:
-            _route(pooling, x, dy, dx)
+            write_routed(pooling, x, dy, dx)
         else:
             _spread(pooling, x, dy, dx, zeros, ties)
-
-
-def _route(pooling: Pooling, x: Array, dy: Array, dx: Array) -> None:
-    """Write to dx the gradient dy of the maxima of x, the first of equal ones."""
-    router = Router(pooling)
-    tiles, cut = router.blocks(dx.shape[0], dx.itemsize)
-
-    def block(planes: Planes, part: Sequence[Tile]) -> None:
-        for tile in part:
-            check_stop()
-            router.route(x[planes], dy[planes], tile, dx[planes])
-        if pooling.few is None:
-            settle(dx[planes])
-
-    parts = [[tile] for tile in tiles] if router.apart else [tiles]
-    for_each_block(pooling, dx.shape[0], product(cut, parts), block)
 
 
 def _spread(pooling: Pooling, x: Array, dy: Array, dx: Array, zeros: bool, ties: str) -> None:

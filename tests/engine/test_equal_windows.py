@@ -1,0 +1,95 @@
+"""Pools whose windows are those of another config: neither answers nor plans tell them apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine
+
+LAYERS = [
+    ((2, 3, 14, 28), [7, 7], [2, 4]),
+    ((2, 3, 14, 6), [1, 1], [14, 6]),
+    ((2, 3, 5, 9), [None, 3], [1, 3]),
+    ((2, 3, 90), [3], [30]),
+]
+
+
+def tied(shape: tuple[int, ...]) -> np.ndarray:
+    """Few numbers, so that many are equal, with NaN and infinities among them."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-3, 3, shape).astype(np.float32)
+    for odd in (np.nan, np.inf, -np.inf):
+        x[rng.random(shape) < 0.02] = odd
+    x[0, 0] = -np.inf
+    return x
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize(("shape", "output", "kernel"), LAYERS, ids=str)
+def test_adaptive_windows_that_divide_their_inputs_are_fixed_windows(
+    shape: tuple[int, ...], output: list[int | None], kernel: list[int], kind: str, last: bool
+) -> None:
+    x = tied(shape)
+    layout: dict[str, Any] = {"layout": ("NHWC" if len(kernel) == 2 else "NWC") if last else None}
+    if kind == "max":
+        layout["return_indices"] = True
+    if last:
+        x = np.moveaxis(x, 1, -1)
+    answers = []
+    for name, windows in (
+        (f"adaptive_{kind}_pool", {"output_size": output}),
+        (f"{kind}_pool", {"kernel": kernel}),
+    ):
+        config = layout | windows
+        found = engine.forward(name, config, x=x)
+        dy = np.arange(1, found["y"].size + 1, dtype=np.float32).reshape(found["y"].shape)
+        found |= engine.backward(name, config, x=x, dy=dy)
+        answers.append({key: a.tobytes() for key, a in found.items()})
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(("shape", "output", "kernel"), LAYERS, ids=str)
+def test_plans_of_adaptive_pools_tell_of_their_windows(
+    shape: tuple[int, ...], output: list[int | None], kernel: list[int]
+) -> None:
+    for name in ("adaptive_max_pool", "adaptive_avg_pool"):
+        report = engine.plan(name, {"output_size": output}, {"x": shape}).report()
+        assert report["padding"] == [[0, 0]] * len(kernel)
+        assert report["receptive_field"] == kernel
+        assert report["flops"]["forward"] == np.prod(shape)
+
+
+def test_an_axis_that_does_not_divide_has_no_padding_either() -> None:
+    report = engine.plan(
+        "adaptive_avg_pool", {"output_size": [7, 6]}, {"x": (1, 1, 14, 13)}
+    ).report()
+    assert report["padding"] == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("operation", ["max_pool", "avg_pool", "lp_pool"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"kernel": [4, 6]},
+        {"kernel": [3, 5]},
+        {"kernel": [6, 7], "padding": [[1, 1], [0, 1]]},
+        {"kernel": [2, 3], "dilation": [3, 2]},
+    ],
+    ids=str,
+)
+def test_the_step_from_the_only_window_is_nowhere_seen(
+    operation: str, config: dict[str, Any]
+) -> None:
+    x = tied((2, 3, 4, 6))
+    answers = []
+    for stride in (None, 3, 10**9):
+        own = config | {"stride": stride}
+        found = engine.forward(operation, own, x=x)
+        assert found["y"].shape == (2, 3, 1, 1)
+        found |= engine.backward(operation, own, x=x, dy=np.full((2, 3, 1, 1), 0.3, np.float32))
+        answers.append({key: a.tobytes() for key, a in found.items()})
+    assert answers[0] == answers[1] == answers[2]
