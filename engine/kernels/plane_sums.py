@@ -29,6 +29,10 @@ PART = 1 << 10
 more than 500 sums, since below that NumPy's products keep the interpreter's lock from other threads.
 """
 
+LEAST = 4
+"""Numbers of a row in a window from which rows are added up first, in vectors; fewer are added in vectors
+along a row too."""
+
 SHORT = 256
 """Numbers below which they are rather rows of a product: a call of BLAS for each takes as long."""
 
@@ -44,7 +48,8 @@ def tile_sum(
         return plane_sum(x if prepare is None else prepare(x))
     if axes := p.overlapping:
         return canonical(p, reduced(np.add, 0, stored(p, x), axes, tile, prepare))
-    return reduced_along(window_sum, p, x, tile, prepare)
+    rows = whole(p.axes[-1]) >= LEAST
+    return reduced_along(window_sum, p, x, tile, prepare, in_order=rows)
 
 
 def plane_sum(values: Array) -> Array:

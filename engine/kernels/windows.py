@@ -2,8 +2,7 @@
 
 A window over several axes is reduced one axis at a time, last axis first: sums and maxima do not mind,
 and the work grows with the sum of the window's sides instead of their product. Short fixed windows go
-tap by tap over strided views, and so do long ones that share inputs: as runs, these would be laid out one
-after another. Others, and adaptive ones, go as runs through `ufunc.reduceat`.
+tap by tap over strided views, and so do long ones that share inputs; others as runs (`ufunc.reduceat`).
 
 `values` holds the inputs [origin, ...) along `axis`; results hold the outputs [lo, hi).
 """
@@ -25,8 +24,7 @@ from engine.threads import check_stop
 Array = NDArray[Any]
 
 MANY = 256
-"""Taps above which they are not listed, and after which it is looked whether to stop: millions would
-be gigabytes of slices, and take minutes."""
+"""Taps up to which they are listed, and after which it is looked whether to stop: they may be millions."""
 
 PASS = 1 << 20
 """Numbers above which maxima are looked for part by part: so many are one window, as large as it is."""
@@ -34,12 +32,14 @@ PASS = 1 << 20
 RUN = 8
 """Members from which windows that share no input are summed as rows of a reshaped array."""
 
+ROW_RUN = 20
+"""The same where a window is a run of memory: no numbers lie beside it that one call adds as well."""
+
 LONG = 24
 """Taps from which one pass over runs is quicker than a pass for every tap, unless windows share much."""
 
 BUSY = 6
-"""Taps for each output up to which windows that share inputs are reduced tap by tap: a pass for every tap
-has to be worth its call."""
+"""Taps for each output up to which windows that share inputs go tap by tap: a pass has to gain its call."""
 
 NEAR = 1 << 13
 """Taps times stride up to which they are: numbers far apart come one by one from memory, for every tap."""
@@ -65,7 +65,8 @@ def window_sum(
 ) -> Array:
     """The sum of each window; a window without inputs gives 0."""
     size = whole(windows)
-    if size >= RUN and values.shape[axis] == size * (span[1] - span[0]):
+    beside = axis < values.ndim - 1 or values.strides[-1] != values.itemsize
+    if size >= (RUN if beside else ROW_RUN) and values.shape[axis] == size * (span[1] - span[0]):
         runs = (*values.shape[:axis], -1, size, *values.shape[axis + 1 :])
         return np.add.reduce(values.reshape(runs), axis=axis + 1)
     return _reduce(np.add, 0, values, axis, windows, span, origin)
