@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,17 +46,22 @@ def tile_sum(
     They may lie in the scratch. `prepare` leaves 0 as it is.
     """
     if all(axis.out == 1 and whole(axis) for axis in p.axes):
-        return plane_sum(x if prepare is None else prepare(x))
+        return plane_sum(x if prepare is None else prepare(x), p.channels_last)
     if axes := p.overlapping:
         return canonical(p, reduced(np.add, 0, stored(p, x), axes, tile, prepare))
     rows = whole(p.axes[-1]) >= LEAST
-    return reduced_along(window_sum, p, x, tile, prepare, in_order=rows)
+    step = partial(window_sum, last=p.channels_last)
+    return reduced_along(step, p, x, tile, prepare, in_order=rows)
 
 
-def plane_sum(values: Array) -> Array:
-    """The sum of each plane (n, c, *S), as (n, c, 1, ...)."""
+def plane_sum(values: Array, channels_last: bool) -> Array:
+    """The sum of each plane (n, c, *S), as (n, c, 1, ...).
+
+    Strides would not do for `channels_last`: that of an axis of one number may depend on how many samples
+    there are.
+    """
     axes = tuple(range(2, values.ndim))
-    if values.strides[-1] != values.itemsize:
+    if channels_last:
         return np.add.reduce(values, axis=axes, keepdims=True)
     # Products with one: BLAS adds four vectors at a time, where NumPy waits for every addition.
     planes = values.reshape(*values.shape[:2], -1)

@@ -61,11 +61,11 @@ def window_max(
 
 
 def window_sum(
-    values: Array, axis: int, windows: Windows, span: tuple[int, int], origin: int
+    values: Array, axis: int, windows: Windows, span: tuple[int, int], origin: int, last: bool
 ) -> Array:
-    """The sum of each window; a window without inputs gives 0."""
+    """The sum of each window; one without inputs gives 0. `last` tells that channels lie last."""
     size = whole(windows)
-    beside = axis < values.ndim - 1 or values.strides[-1] != values.itemsize
+    beside = last or axis < values.ndim - 1
     if size >= (RUN if beside else ROW_RUN) and values.shape[axis] == size * (span[1] - span[0]):
         runs = (*values.shape[:axis], -1, size, *values.shape[axis + 1 :])
         return np.add.reduce(values.reshape(runs), axis=axis + 1)

@@ -66,7 +66,7 @@ def test_the_gradient_is_the_adjoint(
 def test_the_sums_of_a_sample_do_not_depend_on_where_it_stands(size: tuple[int, int]) -> None:
     rng = np.random.default_rng(6)
     x = rng.standard_normal((3, 5, *size)).astype(np.float32)
-    sums = plane_sum(x)
+    sums = plane_sum(x, False)
     exact = x.astype(np.float64).sum((2, 3), keepdims=True)
     np.testing.assert_allclose(sums, exact, atol=1e-6 * np.abs(x).sum((2, 3)).max())
     for n in range(3):
@@ -74,6 +74,27 @@ def test_the_sums_of_a_sample_do_not_depend_on_where_it_stands(size: tuple[int, 
         for shift in range(5):
             alone = room[shift : shift + x[n].size].reshape(1, 5, *size)
             alone[...] = x[n]
-            assert plane_sum(alone).tobytes() == sums[n].tobytes()
+            assert plane_sum(alone, False).tobytes() == sums[n].tobytes()
     last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
-    np.testing.assert_allclose(plane_sum(last), exact, atol=1e-6 * np.abs(x).sum((2, 3)).max())
+    np.testing.assert_allclose(
+        plane_sum(last, True), exact, atol=1e-6 * np.abs(x).sum((2, 3)).max()
+    )
+
+
+@pytest.mark.parametrize("stride", [1, 91])
+@pytest.mark.parametrize("size", [(91, 1), (91, 1, 1), (1, 91)])
+def test_planes_one_number_across_are_summed_alike_in_any_company(
+    size: tuple[int, ...], stride: int
+) -> None:
+    """The strides that NumPy tells of such an axis depend on how many samples there are."""
+    x = np.random.default_rng(7).standard_normal((3, *size, 17)).astype(np.float32)
+    config = {"kernel": size, "stride": stride, "layout": "NHWC" if len(size) == 2 else "NDHWC"}
+    y = engine.forward("lp_pool", config, x=x)["y"]
+    dy = np.ones_like(y)
+    dx = engine.backward("lp_pool", config, x=x, dy=dy)["dx"]
+    for n in range(3):
+        one = slice(n, n + 1)
+        alone = engine.forward("lp_pool", config, x=x[one])["y"]
+        assert alone.tobytes() == y[one].tobytes()
+        alone = engine.backward("lp_pool", config, x=x[one], dy=dy[one])["dx"]
+        assert alone.tobytes() == dx[one].tobytes()

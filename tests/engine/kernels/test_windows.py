@@ -81,7 +81,9 @@ def test_many_taps_stop_when_they_are_told_to() -> None:
     windows = Axis(2000, 900, 1, 2, 0, 0, 202)
     asked = iter((False, False, True))
     with pytest.raises(Stopped):
-        computing(lambda: next(asked), window_sum, np.ones((1, 2000)), 1, windows, (0, 202), 0)
+        computing(
+            lambda: next(asked), window_sum, np.ones((1, 2000)), 1, windows, (0, 202), 0, False
+        )
     assert list(asked) == []
 
 
@@ -104,7 +106,7 @@ def test_max_sum_and_first_position(windows: Windows, part: str) -> None:
     best, found = window_argmax(
         values, np.arange(start, stop).reshape(-1, 1), 1, windows, (lo, hi), start
     )
-    sums = window_sum(values, 1, windows, (lo, hi), start)
+    sums = window_sum(values, 1, windows, (lo, hi), start, False)
     np.testing.assert_array_equal(best, window_max(values, 1, windows, (lo, hi), start))
     for o in range(lo, hi):
         window = members(windows, o)
@@ -124,7 +126,7 @@ def test_spread_is_the_adjoint_of_the_sum(windows: Windows) -> None:
     start, stop = windows.inputs_of(*span)
     x = rng.standard_normal((2, stop - start, 3))
     g = rng.standard_normal((2, span[1] - span[0], 3))
-    sums = window_sum(x, 1, windows, span, start)
+    sums = window_sum(x, 1, windows, span, start, False)
     back = window_spread(g, 1, windows, span, (start, stop))
     np.testing.assert_allclose((sums * g).sum(), (x * back).sum(), rtol=1e-12, atol=1e-12)
 
