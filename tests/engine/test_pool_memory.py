@@ -86,34 +86,25 @@ pytestmark = pytest.mark.usefixtures("traced")
             (1, 1, 1, 3, 500_000),
             "float32",
         ),
-        (
-            "avg_pool",
-            {
-                "kernel": [8, 200],
-                "stride": [1, 10],
-                "dilation": [5, 1],
-                "padding": [[1, 41], [205, 1]],
-                "layout": "NHWC",
-            },
-            (1, 5, 464, 256),
-            "float64",
+        *(
+            (
+                "avg_pool",
+                {
+                    "kernel": [8, taps],
+                    "stride": [1, 10],
+                    "dilation": [5, 1],
+                    "padding": [[1, 41], [205, 1]],
+                    "layout": "NHWC",
+                },
+                (1, 5, 464, 256),
+                "float64",
+            )
+            for taps in (200, 400)  # tap by tap, and as runs
         ),
         (
             "avg_pool",
             {"kernel": [190, 20], "stride": [1, 20], "layout": "NHWC"},
             (1, 200, 40, 8),
-            "float64",
-        ),
-        (
-            "avg_pool",
-            {
-                "kernel": [8, 400],
-                "stride": [1, 10],
-                "dilation": [5, 1],
-                "padding": [[1, 41], [205, 1]],
-                "layout": "NHWC",
-            },
-            (1, 5, 464, 256),
             "float64",
         ),
         (

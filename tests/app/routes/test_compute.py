@@ -11,6 +11,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
+from fastapi import FastAPI
 
 import engine
 from tests.app.asgi import Answer, Client, ask, running
@@ -116,15 +117,11 @@ def test_who_was_told_to_come_again_has_a_place_that_newcomers_do_not() -> None:
 
 def test_tensors_that_the_queue_has_no_bytes_for_are_refused_unread() -> None:
     body = msgpack.packb({"config": {"kernel": 2}, "x": noise_of(1 << 19)})
-    headers = MSGPACK | {"content-length": str(len(body))}
 
     async def scenario() -> None:
         async with running(max_queue_bytes="1MiB") as app:
             app.state.dispatcher._admission.acquire(700 << 10, time.monotonic())
-            client = Client([body])
-            answer = await ask(app, "POST", "/v1/max_pool/forward", headers, client)
-            assert answer.json["type"] == "/problems/queue-full"
-            assert client.read == 0
+            await refused_unread(app, body)
 
     asyncio.run(scenario())
 
@@ -138,10 +135,7 @@ def test_a_body_like_one_before_is_refused_unread_for_its_outputs_too() -> None:
             admission = app.state.dispatcher._admission
             assert (await ask(app, "POST", "/v1/max_pool/forward", headers, body)).status == 200
             admission.acquire(1200 << 10, time.monotonic())  # 848 KiB are left, of 1 MiB
-            client = Client([body])
-            answer = await ask(app, "POST", "/v1/max_pool/forward", headers, client)
-            assert answer.json["type"] == "/problems/queue-full"
-            assert client.read == 0
+            await refused_unread(app, body)
 
     asyncio.run(scenario())
 
@@ -182,9 +176,7 @@ def test_large_bodies_that_come_take_room_from_others_but_not_much_of_it() -> No
                 await asyncio.sleep(0)
             assert (await ask(app, "POST", path, headers, body)).status == 200
             admission.acquire(3 << 20, time.monotonic())
-            client = Client([body])
-            assert (await ask(app, "POST", path, headers, client)).status == 503
-            assert client.read == 0
+            await refused_unread(app, body)
             small = {"config": {"kernel": 2}, "x": noise_of(1 << 10)}
             assert (await ask(app, "POST", path, MSGPACK, msgpack.packb(small))).status == 200
             dawdling.gone.set()
@@ -193,6 +185,16 @@ def test_large_bodies_that_come_take_room_from_others_but_not_much_of_it() -> No
             assert (await ask(app, "POST", path, headers, body)).status == 200
 
     asyncio.run(scenario())
+
+
+async def refused_unread(app: FastAPI, body: bytes) -> None:
+    """A pool of such a body is refused for want of room, and nothing of it is read."""
+    client = Client([body])
+    headers = MSGPACK | {"content-length": str(len(body))}
+    answer = await ask(app, "POST", "/v1/max_pool/forward", headers, client)
+    assert answer.status == 503
+    assert answer.json["type"] == "/problems/queue-full"
+    assert client.read == 0
 
 
 def noise_of(nbytes: int) -> dict[str, Any]:
