@@ -19,6 +19,9 @@ RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
 HELD = 0.5
 """Most of the queue that is kept from newcomers for those who were told to come."""
 
+RESERVED = 0.75
+"""Most of the queue that is taken by those whose bodies are still to come, and may never do."""
+
 TOLD_S = 0.01
 """For how long the refused are told the same of the queue: working it out costs more than the rest."""
 
@@ -136,6 +139,10 @@ class Admission:
 
     Args:
         what: is let in, for the refused.
+
+    Attributes:
+        requests, nbytes: that have permits. reserved: bytes of those whose bodies are still to come.
+        reservable: most bytes that may be reserved.
     """
 
     def __init__(self, limits: QueueLimits, what: str = "requests") -> None:
@@ -147,7 +154,8 @@ class Admission:
         self._uncrowded_bytes = limits.nbytes * (1 - HELD)
         self._told = _Told(-math.inf, "", 0, 0.0, 0.0)
         self.requests = 0
-        self.nbytes = 0
+        self.nbytes = self.reserved = 0
+        self.reservable = int(limits.nbytes * RESERVED)
 
     def crowded(self, more: int) -> bool:
         """Whether `acquire` might refuse somebody, with so many more than have permits."""
@@ -180,21 +188,48 @@ class Admission:
                 return None
         return self._refusal(held, now, visitor)
 
-    def acquire(self, nbytes: int, now: float, visitor: Visitor = NOBODY) -> None:
+    def acquire(
+        self, nbytes: int, now: float, visitor: Visitor = NOBODY, reserved: int = 0
+    ) -> None:
         """Take a permit. Whatever was accepted singly by cost is let in when nothing else is.
+
+        Args:
+            reserved: bytes of a permit just given back; for no more than these nobody is refused.
 
         Raises:
             QueueFull: there is no room; says when there will be.
         """
-        refusal = self.refusal(nbytes, now, visitor)
-        if refusal is not None:
-            raise refusal
+        if not reserved or nbytes > reserved:
+            refusal = self.refusal(nbytes, now, visitor)
+            if refusal is not None:
+                raise refusal
         promise = self._promises.claim(visitor, now)
         if promise is not None:
             self._promises.keep(promise)
         self._rate.advance(now, busy=self.requests > 0)
         self.requests += 1
         self.nbytes += nbytes
+
+    def reserve(self, nbytes: int, now: float, visitor: Visitor) -> None:
+        """Take a permit for somebody whose body is still to come.
+
+        Args:
+            nbytes: no more than `reservable`.
+
+        Raises:
+            QueueFull: there is no room, or too much of it is reserved.
+        """
+        if self.reserved + nbytes > self.reservable:
+            raise self._refusal(self.requests, now, visitor)
+        self.acquire(nbytes, now, visitor)
+        self.reserved += nbytes
+
+    def unreserve(self, nbytes: int, now: float) -> None:
+        """Give such a permit back."""
+        self._rate.advance(now, busy=True)
+        self.reserved -= nbytes
+        self.requests -= 1
+        self.nbytes -= nbytes
 
     def left(self, visitor: Visitor) -> None:
         """A connection has been closed."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
@@ -25,7 +24,8 @@ from app.errors import HeadersTooLarge, RequestTimeout, ServiceError
 from app.framing import cause_of, feed, settle
 from app.gate import Gate, Refusal
 from app.heads import NO_HEAD, Heads, Seen, parted, told
-from app.incoming import SINK_BYTES, Incoming
+from app.incoming import SINK_BYTES, Incoming, Wanted
+from app.lanes import Lanes
 from app.patience import Part, Patience
 from app.places import Places
 from app.problems import problem
@@ -45,6 +45,7 @@ class Connection(Counted):
     gate: Gate
     heads: Heads
     places: Places
+    lanes: Lanes
     origins: Origins
 
     def __init__(
@@ -84,6 +85,7 @@ class Connection(Counted):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell those who work for the client."""
+        self._incoming = None  # which has told us, and holds us
         self._gone.set_result(None)
         if self._current is not None:
             self._current.disconnected = True  # where others wait, uvicorn tells the last of them
@@ -191,24 +193,20 @@ class Connection(Counted):
         if self._patience.awaited == "body" and not self.answering():
             self._unset_keepalive_if_required()  # until the rest has come
             if self.body_left >= SINK_BYTES and not self.transport.is_closing():
-                Incoming(self, self.body_left)
+                self._incoming = Incoming(self, self.body_left, self.lanes.unwanted)
 
-    async def rest(
-        self, first: bytes, place: memoryview, count: Callable[[int], None]
-    ) -> memoryview:
+    async def rest(self, wanted: Wanted) -> memoryview:
         """Receive the rest of the body that is under way; see `Incoming`."""
-        self.body_left, self._incoming = 0, Incoming(self, len(place) - len(first))
-        try:
-            return await self._incoming.whole(first, place, count)
-        finally:
-            self._incoming = None
+        left, self.body_left = self.body_left, 0
+        self._incoming = Incoming(self, left, self.lanes.wanted, wanted)
+        return await self._incoming.whole()
 
     def body_received(self) -> None:
         """Go on behind a body that the parser has not seen, with a parser that does not miss it."""
         if not self._turned_away:
             self.parser, self.unparsed = HttpRequestParser(self), False
             self.on_message_complete()
-        self._turned_away, self._patience.awaited = False, None
+        self._incoming, self._turned_away, self._patience.awaited = None, False, None
         if not self.answering():
             self.await_next()
 
@@ -228,14 +226,15 @@ class Connection(Counted):
             self._unset_keepalive_if_required()
             self._turned_away = True
             self._expect("body")
-            Incoming(self, refusal.left)
+            self._incoming = Incoming(self, refusal.left, self.lanes.unwanted)
         else:
             self._patience.awaited = None
             self.idle_again()
 
     def expire(self, now: float, lost: float = 0.0) -> None:
         """End the connection if the client has been too slow to send, or to take its answer."""
-        unsent, held = unsent_bytes(self.transport), bool(self.pipeline)
+        waits = self._incoming is not None and not self._incoming.begun
+        unsent, held = unsent_bytes(self.transport), waits or bool(self.pipeline)
         late = self._patience.overdue(now, lost, unsent, held=held)
         if late == "answer":
             self.telemetry.connection_refused("answer-not-taken")
@@ -296,5 +295,6 @@ class Connection(Counted):
 def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connection]:
     """The connection class of a server."""
     ours = {"settings": settings, "telemetry": telemetry, "gate": gate, "few": gate.few}
-    own = {"heads": Heads(), "places": Places(settings), "origins": Origins(settings.cors_origins)}
-    return type("BoundedConnection", (Connection,), ours | own)
+    own = {"heads": Heads(), "places": Places(settings), "lanes": Lanes()}
+    origins = {"origins": Origins(settings.cors_origins)}
+    return type("BoundedConnection", (Connection,), ours | own | origins)

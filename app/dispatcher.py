@@ -23,6 +23,8 @@ from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavail
 from app.few import BRIEF, Few, within
 from app.jobs import Answer, Done, Job, Observer, Pending, Write
 from app.promises import Visitor
+from app.record import Record
+from app.reservation import Reservation
 from app.runner import Runner
 from app.staffing import DispatchLimits, worker_maker
 from app.workers.berths import Berths
@@ -173,6 +175,17 @@ class Dispatcher:
         if refusal is not None:
             raise refusal
 
+    def reserve(self, visitor: Visitor, nbytes: int, record: Record) -> Reservation | None:
+        """A place for a request whose body is still to come; None where none is kept for so large a one.
+
+        Raises:
+            QueueFull, ShuttingDown, WorkersUnavailable.
+        """
+        self.check_room(visitor, nbytes)
+        if nbytes > self._admission.reservable:
+            return None
+        return Reservation(self._admission, nbytes, visitor, record)
+
     def refusal(self, visitor: Visitor, nbytes: int, ahead: int = 0) -> QueueFull | None:
         """What `check_room` would raise for want of room; raising it would take longer.
 
@@ -206,7 +219,10 @@ class Dispatcher:
         cost = job.call.cost(job.samples)
         check_cost(cost, self._limits.cost)
         nbytes = tensor_bytes(cost)
-        self._admission.acquire(nbytes, now, job.visitor)
+        if job.reserved is None:
+            self._admission.acquire(nbytes, now, job.visitor)
+        else:
+            job.reserved.take(nbytes, now)
         loop = asyncio.get_running_loop()
         pending = Pending(
             call=job.call,

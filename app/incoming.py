@@ -12,11 +12,12 @@ import asyncio
 import socket
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from app.edge import ClientGone
+from app.lanes import Lane
 
 SLICE_BYTES = 1 << 20
 """At most so much is received, or sent, before other connections have their turn."""
@@ -58,40 +59,67 @@ class Owner(Protocol):
         """Take the transport back; the body is whole."""
 
 
-class Incoming(asyncio.BufferedProtocol):
-    """Takes an owner's transport until `left` more bytes have come, and throws them away.
+class Wanted(NamedTuple):
+    """What a body is received for.
 
-    `whole` keeps them.
+    Attributes:
+        first: what had arrived of it.
+        place: makes room for all of it, once it is its turn.
+        received: told of each further number of bytes; may raise, and the rest is thrown away.
     """
 
-    def __init__(self, owner: Owner, left: int) -> None:
+    first: bytes
+    place: Callable[[], memoryview]
+    received: Callable[[int], None]
+
+
+class Incoming(asyncio.BufferedProtocol):
+    """Takes an owner's transport until `left` more bytes have come.
+
+    Args:
+        lane: gives turns.
+        wanted: what `whole` is to return; None where the bytes are thrown away.
+
+    Attributes:
+        left: bytes that are still to come.
+        begun: it has had its turn; until then nothing is read.
+    """
+
+    def __init__(self, owner: Owner, left: int, lane: Lane, wanted: Wanted | None = None) -> None:
         self._owner = owner
-        self._left = left
+        self.left = left
+        self._lane = lane
+        self.begun = False
+        self._wanted = wanted
         self._body: memoryview | None = None
         self._place = fresh(SINK_BYTES)
         self._thrown = 0  # bytes thrown away since the loop was told of any
-        self._count: Callable[[int], None] | None = None
+        self._moved = 0  # bytes since the last pause
         self._whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._hand_over(self)
+        self._owner.flow.pause_reading()
+        self._owner.transport.set_protocol(self)
+        lane.enter(self)
 
-    async def whole(
-        self, first: bytes, place: memoryview, count: Callable[[int], None]
-    ) -> memoryview:
+    def begin(self) -> None:
+        """It is its turn."""
+        self.begun = True
+        if self._wanted is not None:
+            first = self._wanted.first
+            try:
+                self._body = self._wanted.place()
+            except MemoryError as error:
+                self._end(error)
+            else:
+                self._body[: len(first)] = first
+                self._place = self._body[len(first) :]
+        self._owner.flow.resume_reading()
+
+    async def whole(self) -> memoryview:
         """The body.
 
-        Args:
-            first: what had arrived of it.
-            place: where it is to be, as large as it is.
-            count: told of each further number of bytes; may raise, and the rest is thrown away.
-
         Raises:
-            ClientGone: the client left before; or what `count` raised.
+            ClientGone: the client left before; or what `Wanted` has that raised.
         """
-        self._count = count
-        self._body = place
-        self._body[: len(first)] = first
-        self._place = self._body[len(first) :]
-        del place
         try:
             await self._whole
             assert self._body is not None
@@ -106,30 +134,35 @@ class Incoming(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the memory is there
         """Where the next bytes go."""
-        self._thrown = self._discard() if self._body is None and CAN_DISCARD else 0
-        return self._place[: min(SLICE_BYTES, self._left)]
+        self._thrown = self._discard() if self._wanted is None and CAN_DISCARD else 0
+        return self._place[: min(SLICE_BYTES, self.left)]
 
     def buffer_updated(self, nbytes: int) -> None:
         """So many bytes have come."""
-        self._left -= nbytes
-        if self._body is not None and self._count is not None:
+        self.left -= nbytes
+        if self._wanted is not None:
             self._place = self._place[nbytes:]
             try:
-                self._count(nbytes)
+                self._wanted.received(nbytes)
             except Exception as error:  # noqa: BLE001 - it is the reader's
                 self._end(error)
-        if not self._left:
+        if not self.left:
+            self._lane.leave(self)
             self._hand_over(self._owner)
-            if self._body is not None and not self._whole.done():
+            if self._wanted is not None and not self._whole.done():
                 self._whole.set_result(None)
             self._owner.body_received()
-        elif nbytes + self._thrown >= SLICE_BYTES - SINK_BYTES:
+            return
+        self._moved += nbytes + self._thrown
+        if self._moved >= SLICE_BYTES - SINK_BYTES:
             # Else the loop would read on for as long as it fills what it is shown.
             self._owner.flow.pause_reading()
-            asyncio.get_running_loop().call_soon(self._owner.flow.resume_reading)
+            pause, self._moved = self._lane.pause(self._moved), 0
+            asyncio.get_running_loop().call_later(pause, self._owner.flow.resume_reading)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has gone."""
+        self._lane.leave(self)
         self.give_up()
         self._owner.connection_lost(exc)
 
@@ -155,13 +188,13 @@ class Incoming(asyncio.BufferedProtocol):
         ours = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, file)
         try:
             # The kernel writes nothing there, but wants to be shown so much room.
-            size = min(self._left - 1, SLICE_BYTES)
+            size = min(self.left - 1, SLICE_BYTES)
             thrown = ours.recv_into(_NOWHERE, size, socket.MSG_TRUNC) if size else 0
         except OSError:
             return 0  # nothing has come, or the transport finds out what happened
         finally:
             ours.detach()
-        self._left -= thrown
+        self.left -= thrown
         return thrown
 
     def _hand_over(self, protocol: object) -> None:
@@ -172,11 +205,11 @@ class Incoming(asyncio.BufferedProtocol):
 
     def _end(self, error: Exception) -> None:
         # Where the body is thrown away, nobody would ever take the error.
-        if self._body is not None and not self._whole.done():
+        if self._wanted is not None and not self._whole.done():
             self._whole.set_exception(error)
         self._forget()
 
     def _forget(self) -> None:
         """Nobody wants the body any more."""
-        self._body = None
-        self._place = fresh(SINK_BYTES if self._left else 0)
+        self._body = self._wanted = None
+        self._place = fresh(SINK_BYTES if self.left else 0)

@@ -33,6 +33,13 @@ class Answer:
         return replace(self, tensors={n: array.copy() for n, array in self.tensors.items()})
 
 
+class Reserved(Protocol):
+    """A place in the queue that was kept for a job."""
+
+    def take(self, nbytes: int, now: float) -> None:
+        """Turn it into a permit, or raise QueueFull."""
+
+
 Write = Callable[[Answer], Awaitable[memoryview]]
 """Makes the body of an answer beside the loop, from a copy of it."""
 
@@ -51,6 +58,7 @@ class Job:
         pieces: makes it of views on the answer's tensors, without a copy, where there is such a way.
         visitor: who asks, to be known again after a refusal.
         write: makes it in place of `encode`.
+        reserved: the place that was kept for it while its body came; None where none was.
     """
 
     call: engine.Call
@@ -65,6 +73,7 @@ class Job:
     pieces: Callable[[Answer], list[Piece]] | None = None
     visitor: Visitor = NOBODY
     write: Write | None = None
+    reserved: Reserved | None = None
 
 
 @dataclass(frozen=True, slots=True)

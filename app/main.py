@@ -24,6 +24,7 @@ from app.errors import MethodNotAllowed, NotFound
 from app.gate import Gate
 from app.lifecycle import Lifecycle
 from app.limits import limits
+from app.quotas import QuotaLimits, Quotas
 from app.routes import catalogue, health, problems, site
 from app.routes.body import Intake
 from app.routes.compute import ACTIONS, Compute, operation_names
@@ -115,7 +116,9 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     app.state.gate = gate = Gate(
         dispatcher, telemetry, lifecycle, desks, Origins(settings.cors_origins)
     )
-    app.compute = Compute(settings, dispatcher, intake, lifecycle, gate, cost, desks)
+    app.compute = Compute(
+        settings, dispatcher, intake, lifecycle, gate, cost, desks, Quotas(quota_limits(settings))
+    )
     app.to_compute = Edge(app.compute, settings, telemetry, lifecycle)
     for router in (
         catalogue.router,
@@ -149,6 +152,15 @@ def cost_limits(settings: Settings) -> CostLimits:
         flops=settings.max_flops,
         steps=settings.max_steps,
         tensor_bytes=settings.max_tensor_bytes,
+    )
+
+
+def quota_limits(settings: Settings) -> QuotaLimits:
+    """What one caller may ask."""
+    return QuotaLimits(
+        rate=settings.max_caller_rate,
+        burst=settings.max_caller_burst,
+        at_once=settings.max_caller_requests,
     )
 
 

@@ -44,7 +44,7 @@ class Patience:
         Args:
             lost: seconds in which we did not run; they do not count against the client.
             unsent: bytes of answers that the client has not taken.
-            held: nothing is read, since requests wait for the answers before them.
+            held: nothing is read, since requests wait for the answers before them, or a body for others.
         """
         limits = self._settings
         self.since = min(self.since + lost, now)

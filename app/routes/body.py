@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
-from starlette.types import Receive, Scope
-
-from app.edge import RECORD, REST, ClientGone
+from app.edge import REST, ClientGone
 from app.errors import BodyTooLarge, DeadlineExceeded, QueueFull
-from app.incoming import fresh
-from app.record import Record
+from app.incoming import Wanted, fresh
+from app.routes.head import Asked
 from app.wire import Body
 from app.workers.berths import Berths
 
@@ -32,30 +31,22 @@ class Intake:
 
     Attributes:
         held: bytes held now.
-        coming: bytes announced of bodies that are to be computed, and are not whole yet.
         most: the most since somebody set it to less.
     """
 
     def __init__(self, capacity: int, berths: Berths | None = None) -> None:
         self._capacity = capacity
         self._berths = berths
-        self.held = self.coming = self.most = 0
+        self.held = self.most = 0
 
     async def read(
-        self,
-        scope: Scope,
-        receive: Receive,
-        limit: int,
-        setting: str,
-        deadline: float | None,
-        aligned: Aligned | None = None,
+        self, asked: Asked, limit: int, setting: str, aligned: Aligned | None = None
     ) -> Body:
         """Read the body; once it is whole, its bytes stay counted in `held` until they are released.
 
         Args:
             limit: most bytes.
             setting: the name of that limit, for the error.
-            deadline: on the monotonic clock, which is the loop's.
             aligned: where a tensor's data begins, in a body of so many bytes, that a worker is to read
                 in place; None where it is to be received elsewhere.
 
@@ -66,15 +57,14 @@ class Intake:
             DeadlineExceeded: the deadline passed before the body was whole.
             ClientGone: the client left.
         """
-        record: Record = scope[RECORD]
-        announced = record.headers.get(b"content-length")
+        announced = asked.record.headers.get(b"content-length")
         if announced is not None and int(announced) > limit:
             raise _too_large(limit, setting, int(announced))
-        if deadline is None:  # a timeout costs even where it does nothing
-            return await self._read(scope, receive, limit, setting, aligned)
+        if asked.deadline is None:  # a timeout costs even where it does nothing
+            return await self._read(asked, limit, setting, aligned)
         try:
-            async with asyncio.timeout_at(deadline):
-                return await self._read(scope, receive, limit, setting, aligned)
+            async with asyncio.timeout_at(asked.deadline):
+                return await self._read(asked, limit, setting, aligned)
         except TimeoutError:
             raise DeadlineExceeded("The deadline passed before the body was received.") from None
 
@@ -87,18 +77,17 @@ class Intake:
         """Give back what a body held."""
         self.held -= size
 
-    def _place(self, size: int, aligned: Aligned | None) -> memoryview:
-        """Memory for a body."""
+    def _place(self, asked: Asked, size: int, aligned: Aligned | None) -> memoryview:
+        """Memory for a body, which is received from now on."""
+        if asked.reserved is not None:
+            asked.reserved.watch()
         berth = None
         if self._berths is not None and aligned is not None:
             berth = self._berths.take(size, aligned(size))
         return fresh(size) if berth is None else berth
 
-    async def _read(
-        self, scope: Scope, receive: Receive, limit: int, setting: str, aligned: Aligned | None
-    ) -> Body:
-        record: Record = scope[RECORD]
-
+    async def _read(self, asked: Asked, limit: int, setting: str, aligned: Aligned | None) -> Body:
+        record, scope = asked.record, asked.scope
         held = 0
 
         def count(size: int) -> None:
@@ -117,18 +106,19 @@ class Intake:
         size = int(record.headers.get(b"content-length", b"0"))
         whole: Body = b""
         more = True
-        announced = 0 if record.action == "plan" else size
-        self.coming += announced
         try:
             while more:
-                message = await receive()
+                message = await asked.receive()
                 if message["type"] == "http.disconnect":
                     raise ClientGone
                 piece: bytes = message.get("body", b"")
                 record.unread = more = message.get("more_body", False)
                 count(len(piece))
                 if not whole and more and size >= IN_PLACE_BYTES and REST in scope:
-                    whole = await scope[REST](piece, self._place(size, aligned), count)
+                    if asked.reserved is not None:
+                        asked.reserved.rest()  # it may have to wait for its turn
+                    place = partial(self._place, asked, size, aligned)
+                    whole = await scope[REST](Wanted(piece, place, count))
                     record.unread = more = False
                 elif whole:
                     whole = whole if isinstance(whole, bytearray) else bytearray(whole)
@@ -138,8 +128,6 @@ class Intake:
         except BaseException:
             self.release(held)
             raise
-        finally:
-            self.coming -= announced
         return whole
 
 

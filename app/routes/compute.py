@@ -31,8 +31,9 @@ from app.errors import (
 from app.gate import Gate, Known
 from app.heads import NO_HEAD
 from app.lifecycle import Lifecycle
-from app.quotas import QuotaLimits, Quotas
+from app.quotas import Quotas
 from app.record import Record
+from app.reservation import Reservation
 from app.routes.answering import in_pieces, info_of, send_answer, whole
 from app.routes.body import IN_PLACE_BYTES, Intake
 from app.routes.departure import unless_gone
@@ -49,9 +50,6 @@ from engine.words import did_you_mean, one_of
 
 _ALONE = nullcontext()
 
-COMING = 0.25
-"""Most of the queue that is taken for bodies which are not whole yet, from those that begin."""
-
 ACTIONS = ("forward", "backward", "plan")
 
 
@@ -67,6 +65,7 @@ class Compute:
         gate: Gate,
         cost: CostLimits,
         desks: Desks | None,
+        quotas: Quotas,
     ) -> None:
         self._settings = settings
         # What could not be held if it were alone is too large, and not too early.
@@ -84,7 +83,7 @@ class Compute:
         self._desks = desks
         self._cost_limits = cost
         self._sizes = Sizes()
-        self._quotas = Quotas(quota_limits(settings))
+        self._quotas = quotas
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; every refusal is an exception."""
@@ -105,14 +104,18 @@ class Compute:
         visitor = visitor_of(record, scope)
         asked = Asked(record, scope, receive, exchange, deadline, client, visitor)
         if record.action != "plan":
-            self._check_room(asked)
-        if self._desks is not None and exchange.request == "json":
-            self._desks.check_room(int(headers.get(b"content-length", b"0")), visitor)
-        self._quotas.enter(client, record.started)
+            asked = asked._replace(reserved=self._reserve(asked))
         try:
-            await self._serve(asked, send)
+            if self._desks is not None and exchange.request == "json":
+                self._desks.check_room(int(headers.get(b"content-length", b"0")), visitor)
+            self._quotas.enter(client, record.started)
+            try:
+                await self._serve(asked, send)
+            finally:
+                self._quotas.leave(client)
         finally:
-            self._quotas.leave(client)
+            if asked.reserved is not None:
+                asked.reserved.end()
 
     async def _serve(self, asked: Asked, send: Send) -> None:
         """Serve a request that is let in."""
@@ -125,7 +128,8 @@ class Compute:
                     answer: Sequence[Piece] = [await self._plan(body, asked)]
                 else:
                     # Others may have taken the room while the body came.
-                    self._dispatcher.check_room(asked.visitor)
+                    if asked.reserved is None:
+                        self._dispatcher.check_room(asked.visitor)
                     answer = await self._compute(await self._job(body, asked), asked, len(body))
             size = sum(map(len, answer))
             self._intake.hold(size)
@@ -158,30 +162,33 @@ class Compute:
             raise fail(UnknownAction, ("action",), msg, one_of(ACTIONS), got)
         record.action = params["action"]
 
-    def _check_room(self, asked: Asked) -> None:
-        """Refuse a request for want of room before its body is read, and the next without this."""
+    def _reserve(self, asked: Asked) -> Reservation | None:
+        """Refuse a request for want of room before its body is read, and the next without this.
+
+        Returns:
+            A place kept for it, where its body is large.
+        """
         record, scope = asked.record, asked.scope
         length = int(record.headers.get(b"content-length", b"0"))
         if length > self._limit[0]:
-            return  # it is refused for that, now and later
-        least = nbytes = max(1, length) if asked.exchange.request == "msgpack" else 1
-        if least >= IN_PLACE_BYTES:
-            # What comes beside a large body may take the room that there is now. As all of that may never
-            # come, it counts for a part of the queue only.
-            coming = min(self._intake.coming, int(COMING * self._settings.max_queue_bytes))
-            nbytes = self._sizes.expected(record, length) + coming
+            return None  # it is refused for that, now and later
+        least = max(1, length) if asked.exchange.request == "msgpack" else 1
         try:
-            self._dispatcher.check_room(asked.visitor, nbytes)
+            if least >= IN_PLACE_BYTES:
+                nbytes = self._sizes.expected(record, length)
+                return self._dispatcher.reserve(asked.visitor, nbytes, record)
+            self._dispatcher.check_room(asked.visitor, least)
         except QueueFull:
             known = Known(record.operation, record.action, length, least)
             self._gate.remember(scope.get(HEAD, NO_HEAD), scope["headers"], known)
             raise
+        return None
 
     async def _read(self, asked: Asked) -> Body:
         limit, setting = self._json_limit if asked.exchange.request == "json" else self._limit
         computed = asked.exchange.request == "msgpack" and asked.record.action != "plan"
-        given = asked.scope, asked.receive, limit, setting, asked.deadline
-        return await self._intake.read(*given, self._reader.largest if computed else None)
+        aligned = self._reader.largest if computed else None
+        return await self._intake.read(asked, limit, setting, aligned)
 
     async def _plan(self, body: Body, asked: Asked) -> bytes:
         """Answer the action `plan`, here and at once: it is a matter of a few integers."""
@@ -232,6 +239,7 @@ class Compute:
             encode=partial(whole, call, exchange),
             pieces=partial(in_pieces, call, exchange) if exchange.response == "msgpack" else None,
             write=self._write(call, asked, numbers),
+            reserved=asked.reserved,
         )
 
     def _write(self, call: engine.Call, asked: Asked, numbers: int) -> Write | None:
@@ -286,12 +294,3 @@ def operation_names(catalogue: Mapping[str, Mapping[str, Any]]) -> dict[str, str
     """Every name that the URL may have, aliases included, to the operation's own."""
     aliases = {entry["alias"]: name for name, entry in catalogue.items() if "alias" in entry}
     return {**{name: name for name in catalogue}, **aliases}
-
-
-def quota_limits(settings: Settings) -> QuotaLimits:
-    """What one caller may ask."""
-    return QuotaLimits(
-        rate=settings.max_caller_rate,
-        burst=settings.max_caller_burst,
-        at_once=settings.max_caller_requests,
-    )

@@ -12,6 +12,7 @@ from app.edge import CONNECTION, own_request_id
 from app.errors import InvalidHeader
 from app.promises import Visitor
 from app.record import Record
+from app.reservation import Reservation
 from app.settings import Settings
 from app.wire import Exchange
 
@@ -27,6 +28,7 @@ class Asked(NamedTuple):
         deadline: on the monotonic clock; None where there is none.
         client: whose turn it uses.
         visitor: who asks, to be known again after a refusal.
+        reserved: the place that is kept for it while its body comes; None where none is.
     """
 
     record: Record
@@ -36,6 +38,7 @@ class Asked(NamedTuple):
     deadline: float | None
     client: str
     visitor: Visitor
+    reserved: Reservation | None = None
 
 
 def deadline_of(record: Record, settings: Settings) -> float | None:

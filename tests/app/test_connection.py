@@ -7,6 +7,8 @@ import gc
 import socket
 import struct
 import weakref
+from time import monotonic
+from unittest.mock import Mock
 
 import pytest
 import uvicorn
@@ -14,9 +16,11 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from app.connection import Connection, bounded
-from app.edge import ARRIVED
+from app.edge import ARRIVED, REST
 from app.few import SMALL_BODY
 from app.framing import PIECE_BYTES
+from app.incoming import Wanted
+from app.lanes import LARGE_BYTES, LEAST
 from app.options import load
 from tests.app.asgi import running
 from tests.app.connecting import Transport, connected
@@ -150,6 +154,41 @@ def test_a_broken_body_takes_no_answer_from_the_requests_before_it(owed: int, be
         assert written.count(b"HTTP/1.1 200 OK") == written.count(b"onetwo") == owed
         assert written.count(b"HTTP/1.1") == owed
         assert paths == [f"/{number}" for number in range(owed)]
+
+    asyncio.run(scenario())
+
+
+def test_the_time_for_a_body_does_not_run_while_others_have_their_turn() -> None:
+    size = LARGE_BYTES + 1
+
+    async def scenario() -> None:
+        received: list[memoryview] = []
+
+        async def app(scope: Scope, receive: Receive, _send: Send) -> None:
+            first = (await receive())["body"]
+            place = memoryview(bytearray(size))
+            wanted = Wanted(first, lambda: place, lambda _: None)
+            received.append(await scope[REST](wanted))
+
+        connection, transport = connected(app, body_timeout_s=10.0)
+        others = [Mock(left=100 * LARGE_BYTES) for _ in range(LEAST)]
+        for other in others:
+            connection.lanes.wanted.enter(other)
+        connection.data_received(
+            b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n!" % size
+        )
+        while transport.protocol is None:
+            await asyncio.sleep(0)
+        assert transport.paused
+        now = monotonic() + 1000
+        connection.expire(now)
+        assert not transport.written
+        connection.lanes.wanted.leave(others[0])
+        assert not transport.paused
+        connection.expire(now + 5)
+        assert not transport.written
+        connection.expire(now + 15)
+        assert b" 408 " in transport.written[0]
 
     asyncio.run(scenario())
 

@@ -9,7 +9,8 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ import pytest
 
 from app.edge import LINGER_S
 from app.incoming import CAN_DISCARD, SLICE_BYTES, Incoming
+from app.lanes import LARGE_BYTES, ROOM_BYTES, UNWANTED_RATE, Lane
 from app.routes.body import IN_PLACE_BYTES
 from benchmarks.stress.service import until
 from tests import metrics
@@ -146,6 +148,54 @@ def test_bodies_beyond_what_may_be_held_are_refused_and_forgotten(service: Runni
     until(lambda: held(service) == 0)
 
 
+def test_who_stops_sending_has_nobody_wait_for_its_turn(tmp_path: Path) -> None:
+    x = np.arange(2 * LARGE_BYTES // 4, dtype=np.float32).reshape(1, 1, -1)
+    head, body = message(x)
+    half = head + body[: len(body) // 2]
+    with (
+        serving(COMMAND, "--workers", "0", log=tmp_path / "log") as service,
+        ExitStack() as stack,
+    ):
+        stopped = [
+            stack.enter_context(connected(service)) for _ in range(ROOM_BYTES // LARGE_BYTES)
+        ]
+        for connection, _ in stopped:
+            connection.sendall(half)
+        with connected(service) as (connection, reader):
+            connection.sendall(head + body)
+            status, answer = read(reader)
+            assert status == 200
+            assert is_right(answer, x)
+        for connection, reader in stopped:
+            connection.sendall(body[len(body) // 2 :])
+            status, answer = read(reader)
+            assert status == 200
+            assert is_right(answer, x)
+
+
+def test_refused_bodies_are_thrown_away_at_a_rate_and_in_turn(tmp_path: Path) -> None:
+    size = 24 << 20
+    head = b"POST /v1/no_pool/forward HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size
+    with (
+        serving(COMMAND, "--workers", "0", log=tmp_path / "log") as service,
+        ExitStack() as stack,
+        ThreadPoolExecutor(8) as crowd,
+    ):
+        clients = [stack.enter_context(connected(service)) for _ in range(8)]
+        started = time.monotonic()
+        for connection, reader in clients:
+            connection.sendall(head)
+            assert read(reader)[0] == 404  # nothing of it has to be sent for that
+        for done in [crowd.submit(connection.sendall, bytes(size)) for connection, _ in clients]:
+            done.result()
+        for connection, reader in clients:
+            connection.sendall(b"".join(message(SMALL)))
+            status, answer = read(reader)
+            assert status == 200
+            assert is_right(answer, SMALL)
+        assert time.monotonic() - started > 0.9 * len(clients) * size / UNWANTED_RATE
+
+
 def test_the_body_of_a_refused_request_is_passed_over(service: Running) -> None:
     head, body = message(MIDDLE)
     refused = head.replace(b"/max_pool/", b"/no_pool/")
@@ -189,7 +239,7 @@ def test_a_client_that_leaves_what_nobody_wants_unsent_is_no_error() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
         transport = SimpleNamespace(set_protocol=lambda _: None)
         owner: Any = SimpleNamespace(transport=transport, flow=Mock(), connection_lost=Mock())
-        Incoming(owner, 1000).connection_lost(None)
+        Incoming(owner, 1000, Lane()).connection_lost(None)
         gc.collect()
         assert not complaints
         owner.connection_lost.assert_called_once_with(None)
@@ -202,7 +252,7 @@ def test_what_nobody_wants_is_thrown_away_where_it_is() -> None:
     async def scenario(theirs: socket.socket, ours: socket.socket) -> None:
         transport = Mock(get_extra_info=lambda _: ours)
         owner: Any = SimpleNamespace(transport=transport, flow=Mock(), body_received=Mock())
-        incoming = Incoming(owner, 1000)
+        incoming = Incoming(owner, 1000, Lane())
         assert len(incoming.get_buffer(-1)) == 1000  # nothing has come
         theirs.sendall(bytes(600))
         assert len(incoming.get_buffer(-1)) == 400
@@ -232,13 +282,13 @@ def test_others_have_their_turn_while_much_is_thrown_away(
 ) -> None:
     async def scenario() -> None:
         owner: Any = SimpleNamespace(transport=Mock(), flow=Mock())
-        incoming = Incoming(owner, 10 * SLICE_BYTES)
+        incoming = Incoming(owner, 10 * SLICE_BYTES, Lane())
         owner.flow.reset_mock()
         incoming.get_buffer(-1)
         incoming.buffer_updated(1)
         assert owner.flow.pause_reading.called == waits
         assert not owner.flow.resume_reading.called
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
         assert owner.flow.resume_reading.called == waits
 
     monkeypatch.setattr(Incoming, "_discard", lambda _: thrown)

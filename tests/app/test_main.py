@@ -8,10 +8,16 @@ import pytest
 
 from app.admission import CostLimits, QueueLimits
 from app.batcher import BatchLimits
-from app.main import SMALL_WORK, awake, cost_limits, desk_limits, dispatch_limits
+from app.main import (
+    SMALL_WORK,
+    awake,
+    cost_limits,
+    desk_limits,
+    dispatch_limits,
+    quota_limits,
+)
 from app.options import load
 from app.quotas import QuotaLimits
-from app.routes.compute import quota_limits
 from app.scribe.desk import DeskLimits
 from app.settings import Settings
 from app.staffing import DispatchLimits

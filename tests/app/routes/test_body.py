@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from app.edge import RECORD, REST
+from app.edge import REST
 from app.errors import QueueFull
+from app.incoming import Wanted
 from app.record import Record
 from app.routes.body import IN_PLACE_BYTES, Intake
 
@@ -23,16 +25,21 @@ class Sender:
         self.count: Callable[[int], None] | None = None
         self._whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         record = Record("id", {b"content-length": b"%d" % SIZE}, 0.0)
-        self.scope: Any = {RECORD: record, REST: self._rest}
+        self.asked: Any = SimpleNamespace(
+            record=record,
+            scope={REST: self._rest},
+            receive=self._receive,
+            deadline=None,
+            reserved=None,
+        )
 
-    async def receive(self) -> dict[str, Any]:
+    async def _receive(self) -> dict[str, Any]:
         return {"type": "http.request", "body": b"x", "more_body": True}
 
-    async def _rest(
-        self, first: bytes, place: memoryview, count: Callable[[int], None]
-    ) -> memoryview:
-        assert (first, len(place)) == (b"x", SIZE)
-        self.count = count
+    async def _rest(self, wanted: Wanted) -> memoryview:
+        place = wanted.place()
+        assert (wanted.first, len(place)) == (b"x", SIZE)
+        self.count = wanted.received
         await self._whole
         return place
 
@@ -49,7 +56,7 @@ class Sender:
 
 
 async def read(intake: Intake, sender: Sender) -> int:
-    return len(await intake.read(sender.scope, sender.receive, SIZE, "limit", None))
+    return len(await intake.read(sender.asked, SIZE, "limit"))
 
 
 def test_of_bodies_that_come_in_the_same_turn_no_more_are_refused_than_have_to_be() -> None:
@@ -58,7 +65,7 @@ def test_of_bodies_that_come_in_the_same_turn_no_more_are_refused_than_have_to_b
         senders = [Sender() for _ in range(3)]
         tasks = [asyncio.create_task(read(intake, sender)) for sender in senders]
         await asyncio.sleep(0)
-        assert (intake.held, intake.coming) == (3, 3 * SIZE)
+        assert intake.held == 3
         for sender in senders:
             sender.come(SIZE // 2)
         for sender in senders:
@@ -70,7 +77,7 @@ def test_of_bodies_that_come_in_the_same_turn_no_more_are_refused_than_have_to_b
         for sender in senders[1:]:
             sender.end()
         assert await asyncio.gather(*others) == [SIZE, SIZE]
-        assert (intake.held, intake.coming) == (2 * SIZE, 0)
+        assert intake.held == 2 * SIZE
 
     asyncio.run(scenario())
 
@@ -85,6 +92,6 @@ def test_what_has_come_of_a_body_that_is_given_up_is_counted_no_more() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert (intake.held, intake.coming) == (0, 0)
+        assert intake.held == 0
 
     asyncio.run(scenario())

@@ -12,8 +12,10 @@ import msgpack
 import numpy as np
 import pytest
 from fastapi import FastAPI
+from starlette.types import Message
 
 import engine
+from app import reservation
 from tests.app.asgi import Answer, Client, ask, running
 
 MSGPACK = {"content-type": "application/vnd.msgpack"}
@@ -161,28 +163,85 @@ def test_what_costs_too_much_is_expected_of_nobody() -> None:
     asyncio.run(scenario())
 
 
-def test_large_bodies_that_come_take_room_from_others_but_not_much_of_it() -> None:
+def test_a_large_body_that_comes_has_its_place_and_one_that_does_not_loses_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     body = msgpack.packb({"config": {"kernel": 2}, "x": noise_of(1 << 19)})
     headers = MSGPACK | {"content-length": str(len(body))}
-    announced = MSGPACK | {"content-length": str(100 << 20)}
     path = "/v1/max_pool/forward"
+    monkeypatch.setattr(reservation, "LOOK_S", 0.1)
 
     async def scenario() -> None:
-        async with running(max_queue_bytes="4MiB") as app:
-            admission, intake = app.state.dispatcher._admission, app.state.intake
-            dawdling = Client([])  # announces 100 MiB, and leaves without having sent any
-            task = asyncio.create_task(ask(app, "POST", path, announced, dawdling))
-            while not intake.coming:
+        async with running(max_queue_bytes="1MiB") as app:
+            admission = app.state.dispatcher._admission
+            dawdling = Client([])  # announces its body, and sends none of it
+            task = asyncio.create_task(ask(app, "POST", path, headers, dawdling))
+            while not admission.reserved:
                 await asyncio.sleep(0)
-            assert (await ask(app, "POST", path, headers, body)).status == 200
-            admission.acquire(3 << 20, time.monotonic())
             await refused_unread(app, body)
             small = {"config": {"kernel": 2}, "x": noise_of(1 << 10)}
             assert (await ask(app, "POST", path, MSGPACK, msgpack.packb(small))).status == 200
+            while admission.reserved:
+                await asyncio.sleep(0.01)
+            assert (await ask(app, "POST", path, headers, body)).status == 200
             dawdling.gone.set()
             await task
-            assert intake.coming == 0
+            assert (admission.reserved, admission.requests, admission.nbytes) == (0, 0, 0)
+
+    asyncio.run(scenario())
+
+
+class Hesitant(Client):
+    """Sends nothing until it is told to go on."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        super().__init__(pieces)
+        self.goes_on = asyncio.Event()
+
+    async def receive(self) -> Message:
+        await self.goes_on.wait()
+        return await super().receive()
+
+
+def test_who_takes_the_room_while_a_body_comes_does_not_take_its_place() -> None:
+    body = msgpack.packb({"config": {"kernel": 2}, "x": noise_of(1 << 19)})
+    headers = MSGPACK | {"content-length": str(len(body))}
+
+    path = "/v1/max_pool/forward"
+
+    async def scenario() -> None:
+        async with running(max_queue_bytes="1MiB") as app:
+            admission = app.state.dispatcher._admission
+            # From now on it is known how much such a body's tensors come to.
             assert (await ask(app, "POST", path, headers, body)).status == 200
+            client = Hesitant([body])
+            task = asyncio.create_task(ask(app, "POST", path, headers, client))
+            while not admission.reserved:
+                await asyncio.sleep(0)
+            admission.acquire(1 << 18, time.monotonic())
+            admission.nbytes += 1 << 20  # by which there is no room any more
+            client.goes_on.set()
+            assert (await task).status == 200
+            assert (admission.reserved, admission.requests) == (0, 1)
+
+    asyncio.run(scenario())
+
+
+def test_a_reservation_ends_with_a_request_that_fails() -> None:
+    """Whatever it fails of: what it has no key for, its body, or its client's patience."""
+    body = b"\xc1" * (1 << 19)
+    headers = MSGPACK | {"content-length": str(len(body))}
+
+    async def scenario() -> None:
+        async with running() as app:
+            admission = app.state.dispatcher._admission
+            path = "/v1/max_pool/forward"
+            assert (await ask(app, "POST", path, headers, body)).status == 400
+            assert (admission.reserved, admission.requests, admission.nbytes) == (0, 0, 0)
+            leaving = Client([])
+            leaving.gone.set()
+            await ask(app, "POST", path, headers, leaving)
+            assert (admission.reserved, admission.requests, admission.nbytes) == (0, 0, 0)
 
     asyncio.run(scenario())
 

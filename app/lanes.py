@@ -1,0 +1,113 @@
+"""Who of many receives now: the large bodies, a few at a time, in the order in which they began.
+
+Received side by side, all of them would be whole late, and every one be held in part until then. Those
+who wait are not read, so that their clients wait too, and take no memory here. Who sends slowly keeps
+nobody waiting: others go past, and it is read beside them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from time import monotonic
+from typing import Protocol
+
+LARGE_BYTES = 4 << 20
+"""A body of fewer bytes waits for nobody."""
+
+ROOM_BYTES = 16 << 20
+"""Nobody begins while those before it have more to receive than this, together with it, unless fewer than
+`LEAST` do."""
+
+LEAST = 2
+"""So many receive at once, however large they are: one client's turn to send is another's to be read."""
+
+LOOK_S = 0.05
+"""How often it is seen who is slow, while somebody waits."""
+
+FAST_BYTES = 1 << 20
+"""Who receives fewer bytes from one look to the next is slow: 20 MiB/s."""
+
+
+UNWANTED_RATE = 256 << 20
+"""Bytes of refused bodies in a second. Those who send and receive them are in the way of those who compute:
+without a bound, 64 clients who send 50 MB again and again leave the workers nearly nothing."""
+
+
+class Guest(Protocol):
+    """Somebody who receives.
+
+    Attributes:
+        left: bytes that are still to come.
+    """
+
+    left: int
+
+    def begin(self) -> None:
+        """It is its turn."""
+
+
+class Lane:
+    """Gives turns; used from one event loop.
+
+    Args:
+        rate: bytes that all together may receive in a second.
+    """
+
+    def __init__(self, rate: float = math.inf) -> None:
+        self._rate = rate
+        self._free = 0.0  # when what has been received does not count any more
+        # Those who have a turn, and what was left of them at the last look.
+        self._fast: dict[Guest, int] = {}
+        self._waiting: dict[Guest, None] = {}
+        self._look: asyncio.TimerHandle | None = None
+
+    def enter(self, guest: Guest) -> None:
+        """Have `begin` called, now or later; `leave` ends it in any case."""
+        if guest.left < LARGE_BYTES:
+            guest.begin()
+            return
+        self._waiting[guest] = None
+        self._go_on()
+
+    def leave(self, guest: Guest) -> None:
+        """It is whole, or nobody waits for it any more."""
+        self._waiting.pop(guest, None)
+        if self._fast.pop(guest, None) is not None:
+            self._go_on()
+
+    def pause(self, nbytes: int) -> float:
+        """For how many seconds a guest is to receive nothing more, after so many bytes."""
+        now = monotonic()
+        self._free = max(self._free, now) + nbytes / self._rate
+        return self._free - now
+
+    def _go_on(self) -> None:
+        """Give turns, as far as there is room."""
+        while self._waiting:
+            guest = next(iter(self._waiting))
+            under_way = sum(each.left for each in self._fast)
+            if len(self._fast) >= LEAST and under_way + guest.left > ROOM_BYTES:
+                break
+            del self._waiting[guest]
+            self._fast[guest] = guest.left
+            guest.begin()
+        if self._waiting and self._look is None:
+            self._look = asyncio.get_running_loop().call_later(LOOK_S, self._see)
+
+    def _see(self) -> None:
+        """Let others past those who are slow."""
+        self._look = None
+        slow = [each for each, left in self._fast.items() if left - each.left < FAST_BYTES]
+        for each in slow:
+            del self._fast[each]
+        for each in self._fast:
+            self._fast[each] = each.left
+        self._go_on()
+
+
+class Lanes:
+    """The lanes of a server: of bodies that are wanted, and of those that were refused."""
+
+    def __init__(self) -> None:
+        self.wanted, self.unwanted = Lane(), Lane(UNWANTED_RATE)

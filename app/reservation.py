@@ -1,0 +1,79 @@
+"""A place in the queue for a body that is still to come.
+
+Without it, those whose bodies are whole first would take the place that there was when a body began to be
+sent, and it would be refused after all of it has come. A place is kept for as long as the body comes fast
+enough; who is slower, or sends nothing, asks again once the body is whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+
+from app.admission import Admission
+from app.promises import Visitor
+from app.record import Record
+
+LOOK_S = 1.0
+"""How often it is seen whether the body comes fast enough."""
+
+FAST_BYTES = 1 << 20
+"""Bytes from one look to the next with which it does: a line of 8 Mbit/s."""
+
+
+class Reservation:
+    """A permit of `Admission` for a body that is not whole.
+
+    Args:
+        nbytes: that are reserved.
+        record: of the request, which tells what has come.
+
+    Raises:
+        QueueFull: there is no room.
+    """
+
+    def __init__(self, admission: Admission, nbytes: int, visitor: Visitor, record: Record) -> None:
+        admission.reserve(nbytes, monotonic(), visitor)
+        self._admission = admission
+        self._visitor = visitor
+        self._record = record
+        self._nbytes = nbytes
+        self._come = 0
+        self._look: asyncio.TimerHandle | None = None
+        self.watch()
+
+    def watch(self) -> None:
+        """The client is to send from now on."""
+        self._come = self._record.bytes_in
+        if self._nbytes and self._look is None:
+            self._look = asyncio.get_running_loop().call_later(LOOK_S, self._see)
+
+    def rest(self) -> None:
+        """It is not, for it is not read."""
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+
+    def end(self) -> None:
+        """The place is not needed, or was taken."""
+        self.rest()
+        if self._nbytes:
+            self._admission.unreserve(self._nbytes, monotonic())
+            self._nbytes = 0
+
+    def take(self, nbytes: int, now: float) -> None:
+        """The body is whole: turn the place into a permit.
+
+        Raises:
+            QueueFull: there is no place any more, or not for so many bytes.
+        """
+        reserved = self._nbytes
+        self.end()
+        self._admission.acquire(nbytes, now, self._visitor, reserved)
+
+    def _see(self) -> None:
+        self._look = None
+        if self._record.bytes_in - self._come < FAST_BYTES:
+            self.end()
+        else:
+            self.watch()

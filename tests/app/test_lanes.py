@@ -1,0 +1,111 @@
+"""Large bodies are received a few at a time, and who is slow keeps nobody waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from app import lanes
+from app.lanes import FAST_BYTES, LARGE_BYTES, LEAST, ROOM_BYTES, Lane
+
+
+class Guest:
+    """Somebody who has so much to receive."""
+
+    def __init__(self, lane: Lane, left: int) -> None:
+        self.left = left
+        self.begun = 0
+        lane.enter(self)
+
+    def begin(self) -> None:
+        self.begun += 1
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), 60))  # type: ignore[arg-type]
+
+
+def begun(guests: list[Guest]) -> list[int]:
+    return [guest.begun for guest in guests]
+
+
+def test_the_largest_are_received_two_at_a_time_in_order() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        guests = [Guest(lane, ROOM_BYTES) for _ in range(LEAST + 2)]
+        assert begun(guests) == [1] * LEAST + [0, 0]
+        lane.leave(guests[1])
+        assert begun(guests) == [1] * LEAST + [1, 0]
+        lane.leave(guests[3])  # gives up while it waits
+        lane.leave(guests[0])
+        assert begun(guests) == [1] * LEAST + [1, 0]
+
+    run(scenario)
+
+
+def test_of_smaller_ones_as_many_as_there_is_room_for() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        guests = [Guest(lane, LARGE_BYTES) for _ in range(ROOM_BYTES // LARGE_BYTES + 1)]
+        assert begun(guests) == [1] * (len(guests) - 1) + [0]
+        guests[0].left = 1
+        lane.leave(guests[1])
+        assert begun(guests) == [1] * len(guests)
+
+    run(scenario)
+
+
+def test_a_small_one_waits_for_nobody() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        large = [Guest(lane, 10 * ROOM_BYTES) for _ in range(LEAST + 1)]
+        small = Guest(lane, LARGE_BYTES - 1)
+        assert begun([*large, small]) == [1] * LEAST + [0, 1]
+        lane.leave(small)
+        assert begun(large) == [1] * LEAST + [0]
+
+    run(scenario)
+
+
+def test_others_go_past_those_who_are_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "LOOK_S", 0.02)
+
+    async def scenario() -> None:
+        lane = Lane()
+        slow, fast, *others = [Guest(lane, 10 * ROOM_BYTES) for _ in range(4)]
+        slow.left -= FAST_BYTES - 1
+        fast.left -= FAST_BYTES
+        while not others[0].begun:
+            await asyncio.sleep(0.001)
+        assert begun([slow, fast, *others]) == [1, 1, 1, 0]
+        lane.leave(slow)  # it had its turn, and no place any more
+        assert not others[1].begun
+        lane.leave(fast)
+        assert others[1].begun
+
+    run(scenario)
+
+
+def test_nobody_looks_where_nobody_waits() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        first, second, third = [Guest(lane, ROOM_BYTES) for _ in range(3)]
+        assert lane._look is not None
+        for guest in (first, second, third):
+            lane.leave(guest)
+        while lane._look is not None:
+            await asyncio.sleep(0.001)
+
+    run(scenario)
+
+
+def test_a_rate_is_shared_by_all() -> None:
+    async def scenario() -> None:
+        lane = Lane(rate=1000.0)
+        assert lane.pause(100) == pytest.approx(0.1, abs=1e-6)
+        assert lane.pause(200) == pytest.approx(0.3, abs=0.02)
+        assert Lane().pause(1 << 40) == pytest.approx(0.0, abs=1e-6)
+
+    run(scenario)
