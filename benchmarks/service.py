@@ -21,9 +21,7 @@ OUTPUT = ROOT / "docs" / "benchmarks"
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.service", description=__doc__)
-    parser.add_argument(
-        "--short", action="store_true", help="about four minutes instead of seventeen"
-    )
+    parser.add_argument("--short", action="store_true", help="about four minutes instead of twenty")
     parser.add_argument(
         "--only", nargs="+", choices=SCENARIOS, default=list(SCENARIOS), help="which parts to run"
     )

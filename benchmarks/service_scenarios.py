@@ -42,12 +42,18 @@ SHORT, FULL = Effort(3, 0.8), Effort(5, 1.5)
 
 @dataclass(frozen=True)
 class Overload:
-    """A server at twice its peak: the overload's rounds, retries obeyed, and the peak's around them."""
+    """A server at twice its peak: the overload's rounds, retries obeyed, and the peak's around them.
+
+    Attributes:
+        queue: requests that it takes.
+        mebibytes: of memory that it may have.
+    """
 
     server: str
     queue: int
     peak: list[Outcome]
     over: list[Outcome]
+    mebibytes: float = 1024.0
 
 
 @dataclass(frozen=True)
@@ -117,12 +123,24 @@ def overload(bench: Bench, effort: Effort, found: Findings) -> None:
         probe = Spec(stream=stream, connections=connections, seconds=1.5 * effort.scale)
         spec = replace(probe, connections=512, seconds=5.0 * effort.scale, obey=True)
         each = Overload(server, queue, bench.round(server, probe), [])
-        tell(replace(spec, rate=2 * each.peak[0].rate), effort.rounds)
-        for number in range(effort.rounds):
-            rate = 2 * each.peak[-1].rate
-            each.over.extend(bench.round(server, replace(spec, rate=rate, seed=number)))
-            each.peak.extend(bench.round(server, replace(probe, seed=number)))
+        _at_twice_the_peak(bench, each, probe, spec, effort.rounds)
         found.overload[stream] = each
+    if effort is FULL:
+        # Its queue has room for so many of them, whose tensors come to 2 GiB.
+        probe = Spec(stream="large-backward", connections=16, seconds=6.0 * effort.scale)
+        spec = replace(probe, connections=128, seconds=10.0 * effort.scale, obey=True)
+        each = Overload(OURS, 27, bench.round(OURS, probe), [], mebibytes=3072.0)
+        _at_twice_the_peak(bench, each, probe, spec, effort.few)
+        found.overload["large-backward"] = each
+
+
+def _at_twice_the_peak(bench: Bench, each: Overload, probe: Spec, spec: Spec, rounds: int) -> None:
+    """Overload a server, and see between the rounds what its peak is now."""
+    tell(replace(spec, rate=2 * each.peak[0].rate), rounds)
+    for number in range(rounds):
+        rate = 2 * each.peak[-1].rate
+        each.over.extend(bench.round(each.server, replace(spec, rate=rate, seed=number)))
+        each.peak.extend(bench.round(each.server, replace(probe, seed=number)))
 
 
 def fairness(bench: Bench, effort: Effort, found: Findings) -> None:

@@ -133,7 +133,7 @@ def _overload(stream: str, found: Overload) -> Iterator[Check]:
     # The queue holds so many; those at work when it is full come on top.
     bound = 1.5 * found.queue / float(np.median([each.rate for each in over])) * 1e3
     yield each("p99 of the accepted", lambda o: _p99(o.delays(200)) * 1e3, bound, "ms")
-    yield each("memory", lambda o: o.memory / 2**20, 1024.0, "MiB")
+    yield each("memory", lambda o: o.memory / 2**20, found.mebibytes, "MiB")
 
 
 def _honoured(outcome: Outcome) -> float:

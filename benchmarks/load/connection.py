@@ -66,6 +66,11 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.write(head)
         self._transport.write(body)
 
+    @property
+    def sending(self) -> bool:
+        """Whether a body is still on its way out, be it answered or not."""
+        return bool(self._transport and self._transport.get_write_buffer_size())
+
     def close(self) -> None:
         """Hang up."""
         if self._transport is not None:

@@ -267,7 +267,9 @@ class Open(Load):
 
     def _arrive(self, sent: Sent) -> None:
         while self._idle:
-            connection = self._idle.pop()
+            # A refused body goes out to its end, and what follows it on its connection only then.
+            whole = (at for at in reversed(range(len(self._idle))) if not self._idle[at].sending)
+            connection = self._idle.pop(next(whole, 0))
             if not connection.lost:
                 self.send(connection, sent)
                 return
