@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile, Windows
-from engine.kernels import ahead, handing, squares
+from engine.kernels import ahead, argmaxima, handing, squares
 from engine.kernels.nan import settle
 from engine.kernels.patches import inside, within
 from engine.kernels.placing import scatter_indices
@@ -77,7 +77,8 @@ def write_routed(p: Pooling, x: Array, dy: Array, dx: Array) -> None:
         for tile in part:
             check_stop()
             router.route(x[planes], dy[planes], tile, dx[planes])
-        if p.few is None:
+        # Of finite numbers no sum is NaN.
+        if p.few is None and not np.isfinite(dy[planes].sum()):
             settle(dx[planes])
 
     parts = [[tile] for tile in tiles] if router.apart else [tiles]
@@ -114,6 +115,8 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
         if blanks is not None:
             where[blanks] = -1
         return canonical(p, best), canonical(p, where)
+    if argmaxima.suits(p):
+        return argmaxima.argmaxima(p, x, tile)
     read = p.read(tile)
     values = x[within(slices(read))]
     positions: Array = np.zeros((), np.int64)
