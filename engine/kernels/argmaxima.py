@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from engine.geometry import Tile
 from engine.kernels.patches import within
 from engine.kernels.pooling import Pooling
-from engine.kernels.windows import whole
-from engine.threads import Arena
+from engine.kernels.windows import PASS, whole
+from engine.threads import Arena, check_stop
 
 Array = NDArray[Any]
 
@@ -33,8 +33,7 @@ def argmaxima(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
     sizes = [whole(axis) for axis in p.axes]
     counts = [hi - lo for lo, hi in tile]
     rows = _rows(x, tile, sizes, counts)
-    taps = rows.argmax(axis=1)
-    best = rows[np.arange(len(rows)), taps]
+    best, taps = _largest(rows)
     shape = (*x.shape[:2], *counts)
     stand = np.unravel_index(taps.reshape(shape), sizes)
     where, step = np.zeros(shape, np.int64), 1
@@ -43,6 +42,20 @@ def argmaxima(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
         where += (stand[axis] + starts.reshape(-1, *(1,) * (len(sizes) - 1 - axis))) * step
         step *= p.inputs[axis]
     return best.reshape(shape), where
+
+
+def _largest(rows: Array) -> tuple[Array, Array]:
+    """The first maximum of each row and where it stands, looked for part by part in long rows."""
+    each = np.arange(len(rows))
+    taps = rows[:, :PASS].argmax(axis=1)
+    best = rows[each, taps]
+    for lo in range(PASS, rows.shape[1], PASS):
+        check_stop()
+        later = lo + rows[:, lo : lo + PASS].argmax(axis=1)
+        values = rows[each, later]
+        wins = (values > best) | (np.isnan(values) & ~np.isnan(best))
+        best, taps = np.where(wins, values, best), np.where(wins, later, taps)
+    return best, taps
 
 
 def _rows(x: Array, tile: Tile, sizes: Sequence[int], counts: Sequence[int]) -> Array:

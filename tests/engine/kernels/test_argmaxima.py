@@ -101,3 +101,15 @@ def test_tiles_know_where_they_lie() -> None:
         own = (..., *(slice(*span) for span in tile))
         for got, want in zip(argmaxima.argmaxima(p, x, tile), (best, where), strict=True):
             np.testing.assert_array_equal(got, want[own])
+
+
+@pytest.mark.parametrize("numbers", ["distinct", "equal", "special"])
+def test_long_rows_are_looked_through_part_by_part(
+    numbers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    p, x = pooling((24, 54), [2, 3]), drawn((4, 3, 24, 54), "float32", numbers)
+    want = argmaxima.argmaxima(p, x, ((0, 2), (0, 3)))
+    for part in (1, 7, 100):
+        monkeypatch.setattr(argmaxima, "PASS", part)
+        for got, whole in zip(argmaxima.argmaxima(p, x, ((0, 2), (0, 3))), want, strict=True):
+            np.testing.assert_array_equal(got, whole)
