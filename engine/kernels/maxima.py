@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile, Windows
-from engine.kernels import ahead, argmaxima, handing, squares
+from engine.kernels import ahead, argmaxima, handing, squares, tracing
+from engine.kernels.fitting import argmax_blocks, blocks, winner_blocks
 from engine.kernels.nan import settle
 from engine.kernels.patches import inside, within
 from engine.kernels.placing import scatter_indices
@@ -20,14 +21,12 @@ from engine.kernels.pooling import (
     Blocks,
     Planes,
     Pooling,
-    blocks,
     canonical,
     clear,
     for_each_block,
     reduced_along,
     slices,
     stored,
-    winner_blocks,
 )
 from engine.kernels.windows import taps_between, window_argmax, window_max
 from engine.kernels.winners import reduced, winners
@@ -50,7 +49,7 @@ def write_maxima(
     Looking for `positions` finds other zeros of both signs than maxima alone: y is the same whether indices
     are wanted at this time or not. With `zeros`, padding holds 0 and takes part in the maximum.
     """
-    tiles, cut = (winner_blocks if positions else blocks)(p, x.shape[0], x.itemsize)
+    tiles, cut = (argmax_blocks if positions else blocks)(p, x.shape[0], x.itemsize)
 
     def block(planes: Planes, tile: Tile) -> None:
         place = (*planes, *slices(tile))
@@ -78,7 +77,7 @@ def write_routed(p: Pooling, x: Array, dy: Array, dx: Array) -> None:
             check_stop()
             router.route(x[planes], dy[planes], tile, dx[planes])
         # Of finite numbers no sum is NaN.
-        if p.few is None and not np.isfinite(dy[planes].sum()):
+        if router.placing and not np.isfinite(dy[planes].sum()):
             settle(dx[planes])
 
     parts = [[tile] for tile in tiles] if router.apart else [tiles]
@@ -103,6 +102,10 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
 
     Among equal maxima the first in row-major order; among NaNs too.
     """
+    if argmaxima.suits(p):
+        return argmaxima.argmaxima(p, x, tile)
+    if many := tracing.suits(p):
+        return tracing.traced(p, many, x, tile)
     axes = p.few
     if axes is not None:
         arena = Arena()
@@ -115,8 +118,6 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
         if blanks is not None:
             where[blanks] = -1
         return canonical(p, best), canonical(p, where)
-    if argmaxima.suits(p):
-        return argmaxima.argmaxima(p, x, tile)
     read = p.read(tile)
     values = x[within(slices(read))]
     positions: Array = np.zeros((), np.int64)
@@ -170,13 +171,15 @@ class Router:
     """Hands the gradient of maxima to the inputs that won them.
 
     What the pooling fixes is worked out once for a call. Tiles that are `apart` write to inputs of their
-    own only; others are to come in their order.
+    own only; others are to come in their order. It is `placing` where positions of maxima are worked out.
     """
 
     def __init__(self, p: Pooling) -> None:
         self._pooling = p
-        self.apart = p.in_runs is not None
-        self._square = _square(p)
+        self._handed = None if tracing.suits(p) else p.few
+        self.placing = self._handed is None
+        self.apart = p.in_runs is not None and not self.placing
+        self._square = None if self.placing else _square(p)
         self._squares: dict[Tile, squares.Part] = {}
         self._parts: dict[tuple[Tile, int], handing.Part] = {}
 
@@ -186,6 +189,8 @@ class Router:
         if self._square:
             cut = p.tiles(RUN_BLOCKS if p.channels_last else 1, copied=True)
             return list(cut), list(p.planes(samples, copied=True))
+        if self.placing:
+            return argmax_blocks(p, samples, itemsize)
         return winner_blocks(p, samples, itemsize, handing.room)
 
     def route(self, x: Array, dy: Array, tile: Tile, dx: Array) -> None:
@@ -194,7 +199,7 @@ class Router:
         The first input that equals a maximum gets it.
         """
         p = self._pooling
-        if p.few is None:
+        if self._handed is None:
             clear(p, tile, dx)
             scatter_indices(tile_argmax(p, x, tile)[1], dy[within(slices(tile))], dx)
             return
@@ -206,7 +211,7 @@ class Router:
                 return
         key = tile, x.shape[-1]
         if key not in self._parts:
-            self._parts[key] = handing.part_of(p.few, *key)
+            self._parts[key] = handing.part_of(self._handed, *key)
         handing.hand(x, dy, self._parts[key], dx)
 
 
