@@ -8,6 +8,12 @@ import numpy as np
 import pytest
 
 import engine
+from tests.engine.reference import pools
+
+REFERENCE = {
+    "max": (pools.adaptive_max_forward, pools.adaptive_max_backward),
+    "avg": (pools.adaptive_avg_forward, pools.adaptive_avg_backward),
+}
 
 LAYERS = [
     ((2, 3, 14, 28), [7, 7], [2, 4]),
@@ -15,6 +21,14 @@ LAYERS = [
     ((2, 3, 5, 9), [None, 3], [1, 3]),
     ((2, 3, 90), [3], [30]),
 ]
+
+SHARING = [
+    ((2, 3, 13, 16), [6, 5], [3, 4], [2, 3]),
+    ((2, 17, 13, 15), [6, 5], [3, 3], [2, 3]),
+    ((2, 3, 7, 5, 4), [3, None, 3], [3, 1, 2], [2, 1, 1]),
+    ((2, 3, 41), [5], [9], [8]),
+]
+"""Adaptive windows that share one input each, their output, kernel and stride."""
 
 
 def tied(shape: tuple[int, ...]) -> np.ndarray:
@@ -29,12 +43,20 @@ def tied(shape: tuple[int, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
 @pytest.mark.parametrize("kind", ["max", "avg"])
-@pytest.mark.parametrize(("shape", "output", "kernel"), LAYERS, ids=str)
+@pytest.mark.parametrize(
+    ("shape", "output", "kernel", "stride"), [(*layer, None) for layer in LAYERS] + SHARING, ids=str
+)
 def test_adaptive_windows_that_divide_their_inputs_are_fixed_windows(
-    shape: tuple[int, ...], output: list[int | None], kernel: list[int], kind: str, last: bool
+    shape: tuple[int, ...],
+    output: list[int | None],
+    kernel: list[int],
+    stride: list[int] | None,
+    kind: str,
+    last: bool,
 ) -> None:
     x = tied(shape)
-    layout: dict[str, Any] = {"layout": ("NHWC" if len(kernel) == 2 else "NWC") if last else None}
+    letters = {1: "NWC", 2: "NHWC", 3: "NDHWC"}[len(kernel)]
+    layout: dict[str, Any] = {"layout": letters if last else None}
     if kind == "max":
         layout["return_indices"] = True
     if last:
@@ -42,7 +64,7 @@ def test_adaptive_windows_that_divide_their_inputs_are_fixed_windows(
     answers = []
     for name, windows in (
         (f"adaptive_{kind}_pool", {"output_size": output}),
-        (f"{kind}_pool", {"kernel": kernel}),
+        (f"{kind}_pool", {"kernel": kernel, "stride": stride}),
     ):
         config = layout | windows
         found = engine.forward(name, config, x=x)
@@ -61,6 +83,30 @@ def test_plans_of_adaptive_pools_tell_of_their_windows(
         assert report["padding"] == [[0, 0]] * len(kernel)
         assert report["receptive_field"] == kernel
         assert report["flops"]["forward"] == np.prod(shape)
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
+@pytest.mark.parametrize(("shape", "output"), [layer[:2] for layer in SHARING], ids=str)
+def test_adaptive_windows_that_share_one_input_answer_as_the_reference(
+    shape: tuple[int, ...], output: list[int | None], last: bool, kind: str
+) -> None:
+    x = tied(shape)
+    if last:
+        x = np.moveaxis(x, 1, -1)
+    config = {"output_size": output, "layout": {3: "NWC", 4: "NHWC", 5: "NDHWC"}[x.ndim]}
+    config["layout"] = config["layout"] if last else None
+    forward, backward = REFERENCE[kind]
+    for dtype in ("float32", "float64"):
+        x = x.astype(dtype)
+        with np.errstate(invalid="ignore"):
+            want = forward(config, {"x": x})
+        dy = np.arange(want["y"].size, dtype=dtype).reshape(want["y"].shape)
+        want |= backward(config, {"x": x, "dy": dy})
+        got = engine.forward(f"adaptive_{kind}_pool", config, x=x)
+        got |= engine.backward(f"adaptive_{kind}_pool", config, x=x, dy=dy)
+        for name in ("y", "dx"):
+            np.testing.assert_allclose(got[name], want[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def test_an_axis_that_does_not_divide_has_no_padding_either() -> None:
