@@ -64,6 +64,4 @@ def winner_blocks(
 
 def argmax_blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
     """Blocks for positions of maxima."""
-    if axes := tracing.suits(p):
-        return winner_blocks(p, samples, itemsize, tracing.room, axes=axes)
-    return winner_blocks(p, samples, itemsize)
+    return winner_blocks(p, samples, itemsize, tracing.room, axes=tracing.suits(p))

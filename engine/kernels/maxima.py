@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,8 @@ from engine.kernels.pooling import (
     stored,
 )
 from engine.kernels.windows import taps_between, window_argmax, window_max
-from engine.kernels.winners import reduced, winners
-from engine.threads import Arena, check_stop
+from engine.kernels.winners import reduced
+from engine.threads import check_stop
 
 Array = NDArray[Any]
 
@@ -104,20 +103,8 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
     """
     if argmaxima.suits(p):
         return argmaxima.argmaxima(p, x, tile)
-    if many := tracing.suits(p):
-        return tracing.traced(p, many, x, tile)
-    axes = p.few
-    if axes is not None:
-        arena = Arena()
-        best, taps, blanks = winners(stored(p, x), axes, tile, arena)
-        steps = [prod(p.inputs[axis + 1 :]) for axis in range(len(p.axes))]
-        strides = [axis.stride * step for axis, step in zip(axes, steps, strict=True)]
-        lead = best.ndim - 1 - len(steps)
-        first = _grid(best.shape, [*(0,) * lead, *strides, 0]) + _start(axes, tile, steps)
-        where = _places(axes, taps, steps, first, arena)
-        if blanks is not None:
-            where[blanks] = -1
-        return canonical(p, best), canonical(p, where)
+    if axes := tracing.suits(p) or p.few:
+        return tracing.traced(p, axes, x, tile)
     read = p.read(tile)
     values = x[within(slices(read))]
     positions: Array = np.zeros((), np.int64)
@@ -132,32 +119,6 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
     for axis, (windows, (lo, hi)) in enumerate(zip(p.axes, tile, strict=True)):
         positions[(slice(None),) * (2 + axis) + (_empty(windows, lo, hi),)] = -1
     return values, positions
-
-
-def _places(
-    axes: Sequence[Axis], taps: Array, steps: Sequence[int], first: Array, arena: Arena
-) -> Array:
-    """Where winning taps stand, given where the first tap of each window does.
-
-    `steps` are from one input to the next along each axis.
-    """
-    units = [axis.dilation * step for axis, step in zip(axes, steps, strict=True)]
-    apart = _grid([axis.kernel for axis in axes], units).reshape(-1)
-    where = arena.take(taps.shape, np.dtype(np.int64))
-    np.take(apart, taps, out=where, mode="clip")
-    return np.add(where, first, out=where)
-
-
-def _grid(shape: Sequence[int], steps: Sequence[int]) -> Array:
-    """The sum of index times step over all axes."""
-    axes = (np.arange(n) * step for n, step in zip(shape, steps, strict=True))
-    return sum(np.ix_(*axes), np.zeros((), np.int64))
-
-
-def _start(axes: Sequence[Axis], tile: Tile, steps: Sequence[int]) -> int:
-    """Where the first tap of a tile's first window stands."""
-    first = (axis.input_of(0, lo) for axis, (lo, _) in zip(axes, tile, strict=True))
-    return sum(i * step for i, step in zip(first, steps, strict=True))
 
 
 def _empty(windows: Windows, lo: int, hi: int) -> Array:

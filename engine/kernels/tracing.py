@@ -1,10 +1,11 @@
-"""Where the maxima of long windows one place apart stand, kept up with while they are found, axis by axis.
+"""Where the maxima of windows stand, kept up with while they are found, axis by axis.
 
-Windows of some taps and as many after them make windows of twice the taps, so that thirteen taps take four
-comparisons. Each says of all windows whether the later half has more. How far the winner stands behind the
-window's first tap is then the larger of two small integers: what it was, and what it is in the later half
-where that won, else 0, since the later half stands further. These take a byte or two each. For few taps it
-is quicker to hand the gradient back from tap to tap, as in `handing`, where no position is worked out.
+Inputs are laid out as in `residues`. Each comparison says of all windows whether later taps have more than
+those before. How far the winner stands behind the window's first tap is then the larger of two small
+integers: what it was, and what it is for the later taps where these won, else 0, since later taps stand
+further. These take a byte or two each. Taps one place apart are joined by twos, fours and so on: thirteen
+take four comparisons. For few taps it is quicker to hand the gradient back from tap to tap, as in
+`handing`, where no position is worked out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -22,7 +24,7 @@ from engine.geometry import Axis, Tile
 from engine.kernels import argmaxima
 from engine.kernels.kept import kept
 from engine.kernels.pooling import Pooling, canonical, stored
-from engine.kernels.residues import fold, lay, recipe
+from engine.kernels.residues import Stages, Taps, fold, lay, recipe
 from engine.kernels.windows import short
 from engine.kernels.winners import Step, ordered
 from engine.threads import SCRATCH_BYTES, Arena
@@ -82,27 +84,31 @@ def traced(p: Pooling, axes: tuple[Axis, ...], x: Array, tile: Tile) -> tuple[Ar
     """Maxima (n, c, *T) of a tile of the planes x (n, c, *S) and their flat row-major positions."""
     x = stored(p, x)
     found = recipe(axes, tile, x.shape[-1])
-    key = axes, found.lengths, tuple(hi - lo for lo, hi in tile), x.shape[: -len(found.lengths)]
+    lead, counts = x.shape[: -len(found.lengths)], tuple(hi - lo for lo, hi in tile)
+    key = axes, found.residues, found.lengths, found.stages, counts, lead
     v = tracing(*key, x.dtype)
-    laid = v.laid.reshape(*found.residues, *v.laid.shape)
-    lay(x, found, -np.inf, laid)
+    lay(x, found, -np.inf, v.laid)
     v.run()
-    best = v.best
+    best, blank = v.best, None
     # NaN equals nothing, and where all numbers of a window are minus infinity, padding may have won.
     if not np.minimum.reduce(best, axis=None, initial=np.inf) > -np.inf:
         best = best.copy()
-        inputs = np.empty(laid.shape, x.dtype)
+        inputs = np.empty(v.laid.shape, x.dtype)
         lay(x, found, -np.inf, inputs)
         v = tracing(*key, np.dtype(f"i{x.itemsize}"))
-        laid = v.laid.reshape(inputs.shape)
-        laid[...] = ordered(inputs)
+        v.laid[...] = ordered(inputs)
+        lowest = np.iinfo(v.laid.dtype).min
         for edge in found.borders:
-            laid[edge] = np.iinfo(laid.dtype).min
+            v.laid[edge] = lowest
         v.run()
+        blank = v.best == lowest if found.empty else None
     first: Array = np.zeros((), np.int64)
     for axis, (lo, hi), unit in zip(axes, tile, units(p.inputs), strict=True):
-        first = first[..., None] + (np.arange(lo, hi) - axis.low) * unit
-    return canonical(p, best), canonical(p, v.far + first[..., None])
+        first = first[..., None] + (np.arange(lo, hi) * axis.stride - axis.low) * unit
+    where = v.far + first[..., None]
+    if blank is not None:
+        where[blank] = -1
+    return canonical(p, best), canonical(p, where)
 
 
 def units(sizes: Sequence[int]) -> list[int]:
@@ -112,7 +118,15 @@ def units(sizes: Sequence[int]) -> list[int]:
 
 def room(axes: tuple[Axis, ...], tile: Tile, inner: int, itemsize: int) -> int:
     """Bytes of the arena that a tile of one plane takes."""
-    return prod(recipe(axes, tile, inner).lengths) * (2 * itemsize + 3 * _width(axes).itemsize + 1)
+    found = recipe(axes, tile, inner)
+    laid = prod(found.residues) * prod(found.lengths)
+    joined = _joined(laid, found.stages)
+    return itemsize * (laid + joined) + joined * (3 * _width(axes).itemsize + 1)
+
+
+def _joined(size: int, stages: Stages) -> int:
+    """Windows that the first axis of several taps leaves of so many numbers."""
+    return next((size // residues for residues, taps in stages if len(taps) > 1), size)
 
 
 def _reaches(axes: Sequence[Axis]) -> list[int]:
@@ -131,63 +145,113 @@ def _width(axes: Sequence[Axis]) -> np.dtype[Any]:
 @kept
 def tracing(
     axes: tuple[Axis, ...],
+    residues: tuple[int, ...],
     lengths: tuple[int, ...],
+    stages: Stages,
     counts: tuple[int, ...],
     lead: tuple[int, ...],
     dtype: np.dtype[Any],
 ) -> Tracing:
-    """The steps for inputs (*lead, *lengths) that are compared as `dtype`, for so many outputs."""
-    arena, shape, width = Arena(), (*lead, *lengths), _width(axes)
-    size = prod(shape)
-    # To and fro between two places: no window is written over before it is read.
-    best, other, far, others, later = (
-        arena.take((size,), kind) for kind in (dtype, dtype, width, width, width)
-    )
-    laid, won = best.reshape(shape), arena.take((size,), BOOL)
+    """The steps for inputs (*lead, *S, I) that are compared as `dtype`, for so many outputs."""
+    arena, width = Arena(), _width(axes)
+    laid = arena.take((*residues, *lead, *lengths), dtype)
+    room = (_joined(laid.size, stages),)
+    # To and fro between two places: nothing is written over before it is read.
+    places = [
+        (numbers, arena.take(room, width))
+        for numbers in (laid.reshape(-1), arena.take(room, dtype))
+    ]
+    beside = arena.take(room, BOOL), arena.take(room, width)
     steps: list[Step] = []
-    end = size
-    for axis, unit, reach in reversed(
-        list(zip(axes, units(lengths)[:-1], _reaches(axes), strict=True))
-    ):
-        for step in _joins(axis.kernel):
-            gap = step * axis.dilation * unit
-            end -= gap
-            sooner, after = slice(0, end), slice(gap, gap + end)
-            # The first comparison finds all at their first taps.
-            fars = (far[sooner], far[after]) if steps else None
-            result = other[:end], others[:end]
-            halves = best[sooner], best[after]
-            steps += _join(halves, fars, step * reach, (won[:end], later[:end]), result)
-            best, other, far, others = other, best, others, far
+    size = laid.size
+    for (count, taps), reach in zip(stages, reversed(_reaches(axes)), strict=True):
+        size //= count
+        if len(taps) > 1:
+            steps += _stage(count, size, taps, reach, places, beside, fresh=not steps)
+    shape = *lead, *lengths
     outputs: Index = (..., *map(slice, counts), slice(None))
-    return Tracing(laid, tuple(steps), best.reshape(shape)[outputs], far.reshape(shape)[outputs])
+    best, far = (place[:size].reshape(shape)[outputs] for place in places[0])
+    return Tracing(
+        laid, tuple(steps), best, far if steps else np.broadcast_to(np.zeros((), width), far.shape)
+    )
 
 
-def _joins(kernel: int) -> Iterator[int]:
-    """By how many taps the windows begin later that those so far are joined with."""
+def _even(taps: Taps) -> bool:
+    """Whether taps are of one residue and stand evenly, and are enough to be joined with their like."""
+    apart = {(after[0] - before[0], after[1] - before[1]) for before, after in pairwise(taps)}
+    return len(taps) > 3 and len(apart) == 1 and taps[0][0] == taps[1][0]
+
+
+def _joins(taps: int, *, even: bool) -> Iterator[int]:
+    """The first of the taps that are joined with all before them: as many, or one."""
     done = 1
-    while done < kernel:
-        step = min(done, kernel - done)
-        yield step
-        done += step
+    while done < taps:
+        yield min(done, taps - done) if even else done
+        done += min(done, taps - done) if even else 1
+
+
+def _stage(
+    count: int,
+    size: int,
+    taps: Taps,
+    reach: int,
+    places: list[tuple[Array, Array]],
+    beside: tuple[Array, Array],
+    *,
+    fresh: bool,
+) -> Iterator[Step]:
+    """The steps along one axis, from the first place, where they leave `size` windows.
+
+    The first axis is `fresh`: all stand at their first taps.
+    """
+    even = _even(taps)
+    numbers, far = (place[: count * size] for place in places[0])
+    parts: list[Found] = [
+        _cut((numbers, None if fresh else far), i * size, i * size + size) for i in range(count)
+    ]
+    before, end = parts[taps[0][0]], size - max(shift for _, shift in taps)
+    for tap in _joins(len(taps), even=even):
+        residue, shift = taps[tap]
+        if even:
+            after, end = _cut(before, shift, size), len(before[0]) - shift
+        else:
+            after = _cut(parts[residue], shift, shift + end)
+        result = places[1][0][:end], places[1][1][:end]
+        room = beside[0][:end], beside[1][:end]
+        yield from _join(_cut(before, 0, end), after, tap * reach, room, result)
+        before = result
+        if even:
+            places.reverse()
+    if not even:
+        places.reverse()
+
+
+Found = tuple[Array, Array | None]
+"""Maxima of windows, and how far they stand behind; None where all stand at their first taps."""
+
+
+def _cut(found: Found, start: int, stop: int) -> Found:
+    best, far = found
+    return best[start:stop], None if far is None else far[start:stop]
 
 
 def _join(
-    halves: tuple[Array, Array],
-    fars: tuple[Array, Array] | None,
+    before: Found,
+    after: Found,
     reach: int,
-    room: tuple[Array, Array],
+    beside: tuple[Array, Array],
     result: tuple[Array, Array],
 ) -> Iterator[Step]:
-    """The steps that join windows to later ones, given both halves' maxima and how far they stand."""
-    won, later = room
-    best, far = result
-    yield np.less, halves, won
-    yield np.maximum, halves, best
-    mask, distance = won.view(np.uint8), np.asarray(reach, far.dtype)
-    if fars is None:
-        yield np.multiply, (mask, distance), far
-        return
-    yield np.add, (fars[1], distance), later
-    yield np.multiply, (later, mask), later
-    yield np.maximum, (fars[0], later), far
+    """The steps that join windows with those that begin `reach` further."""
+    (won, later), (best, far) = beside, result
+    yield np.less, (before[0], after[0]), won
+    yield np.maximum, (before[0], after[0]), best
+    mask, further = won.view(np.uint8), np.asarray(reach, far.dtype)
+    target = far if before[1] is None else later
+    if after[1] is None:
+        yield np.multiply, (mask, further), target
+    else:
+        yield np.add, (after[1], further), target
+        yield np.multiply, (target, mask), target
+    if before[1] is not None:
+        yield np.maximum, (before[1], later), far

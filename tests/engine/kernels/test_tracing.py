@@ -1,8 +1,9 @@
-"""Maxima of long windows one place apart: how far each stands behind its window's first tap."""
+"""Maxima of windows and where they stand, against loops over windows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,19 @@ LAYERS: list[dict[str, Any]] = [
     {"size": (11, 9), "kernel": [7, 5], "padding": [[3, 3], [0, 2]]},
     {"size": (9, 30), "kernel": [1, 12], "dilation": [1, 2], "padding": [[0, 0], [3, 3]]},
     {"size": (6, 5, 7), "kernel": [5, 4, 3], "padding": [[1, 2], [2, 2], [0, 1]]},
+]
+
+AXES: list[tuple[Axis, ...]] = [
+    (Axis(9, 3, 1, 1, 1, 1, 9),),
+    (Axis(5, 2, 2, 1, 4, 0, 4),),  # the first two windows hold no input
+    (Axis(8, 2, 2, 1, 0, 0, 4), Axis(6, 2, 2, 1, 0, 0, 3)),
+    (Axis(7, 3, 2, 1, 1, 1, 4), Axis(9, 3, 2, 1, 1, 1, 5)),
+    (Axis(9, 2, 3, 2, 0, 2, 3), Axis(10, 1, 4, 1, 0, 0, 3)),
+    (Axis(9, 1, 3, 1, 0, 0, 3), Axis(10, 1, 4, 1, 1, 0, 3)),
+    (Axis(5, 2, 1, 3, 3, 3, 8), Axis(6, 3, 2, 2, 0, 0, 1)),
+    (Axis(4, 2, 2, 1, 0, 0, 2), Axis(5, 3, 1, 1, 1, 1, 5), Axis(6, 2, 2, 1, 1, 1, 4)),
+    (Axis(20, 9, 1, 1, 4, 4, 20), Axis(11, 5, 4, 2, 2, 2, 2)),
+    (Axis(12, 6, 2, 1, 2, 2, 6), Axis(31, 8, 3, 3, 0, 3, 5)),
 ]
 
 
@@ -142,3 +156,41 @@ def test_blocks_fit_the_scratch(p: Pooling, dtype: str) -> None:
         shape = (n.stop - n.start, c.stop - c.start, *p.inputs)
         tracing.traced(p, axes, np.zeros(shape, kind), tile)
     assert beside_scratch() == before
+
+
+def first(x: np.ndarray, axes: tuple[Axis, ...], output: tuple[int, ...]) -> int:
+    """The position that is met first among those that hold the maximum of a window; -1 for none."""
+    winner, highest = -1, -np.inf
+    for tap in product(*(range(axis.kernel) for axis in axes)):
+        at = tuple(axis.input_of(t, o) for axis, t, o in zip(axes, tap, output, strict=True))
+        if all(0 <= i < axis.size for i, axis in zip(at, axes, strict=True)):
+            value = x[at]
+            if winner < 0 or value > highest or (np.isnan(value) and not np.isnan(highest)):
+                winner, highest = int(np.ravel_multi_index(at, x.shape)), value
+    return winner
+
+
+@pytest.mark.parametrize("axes", AXES, ids=str)
+@pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
+@pytest.mark.parametrize("special", [None, np.nan, -np.inf])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_first_of_equal_maxima_wins(
+    axes: tuple[Axis, ...], last: bool, special: float | None, dtype: str
+) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.integers(-1, 2, (2, 3, *(axis.size for axis in axes))).astype(dtype)
+    x[x == 0] *= rng.choice([-1.0, 1.0], (x == 0).sum())
+    if special is not None:
+        x[rng.random(x.shape) < 0.3] = special
+    given = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1) if last else x
+    tile = tuple((axis.out // 3, axis.out) for axis in axes)
+    best, where = tracing.traced(Pooling(axes, 3, last), axes, given, tile)
+    for n, c, *place in np.ndindex(*best.shape):
+        output = tuple(o + lo for o, (lo, _) in zip(place, tile, strict=True))
+        expected = first(x[n, c], axes, output)
+        at = (n, c, *place)
+        assert where[at] == expected
+        # By value: which of two zeros NumPy's reduction returns depends on the processor's vectors.
+        np.testing.assert_array_equal(
+            best[at], x[n, c].reshape(-1)[expected] if expected >= 0 else -np.inf
+        )
