@@ -81,7 +81,11 @@ class Pool(Operation):
         axes = self.windows(config, sizes, channels_last)
         pooling = Pooling(axes, channels, channels_last)
         y = sample_tail(channels, pooling.positions, channels_last)
-        pads = [(axis.low, axis.high) if isinstance(axis, Axis) else (0, 0) for axis in axes]
+        # Padding that makes fixed windows of adaptive ones is nobody's but ours.
+        own = not isinstance(config, AdaptiveConfig)
+        pads = [
+            (axis.low, axis.high) if own and isinstance(axis, Axis) else (0, 0) for axis in axes
+        ]
         return Plan(
             operation=self.name,
             config=config,
@@ -159,11 +163,13 @@ def _adaptive(size: int, out: int) -> Windows:
 
 
 def _sharing(size: int, out: int) -> Axis | None:
-    """Fixed windows of few taps that share no input, or their last one with the next.
+    """Fixed windows of few taps that share no input, or one with the next.
 
-    They do where there is one input more than for as many side by side.
+    They share one where there is one input more than for as many side by side, or one less: then the first
+    and the last begin and end as if there were one more.
     """
     kernel, rest = divmod(size, out)
-    if rest > 1 or not 1 <= kernel < min(LONGEST, SHARED * out + 1):
+    stride, pad = (kernel, 0) if rest <= 1 else (kernel + 1, 1)
+    if rest not in (0, 1, out - 1) or not 1 <= stride < min(LONGEST, SHARED * out + 1):
         return None
-    return Axis(size, kernel + rest, kernel, 1, 0, 0, out)
+    return Axis(size, stride + (rest > 0), stride, 1, pad, pad, out)

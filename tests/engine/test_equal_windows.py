@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 import engine
+from engine import pool
+from engine.geometry import Adaptive
+from engine.kernels.windows import bounds
 from tests.engine.reference import pools
 
 REFERENCE = {
@@ -29,6 +33,14 @@ SHARING = [
     ((2, 3, 41), [5], [9], [8]),
 ]
 """Adaptive windows that share one input each, their output, kernel and stride."""
+
+PADDED = [
+    ((2, 3, 14, 11), [5, 4]),
+    ((2, 17, 7, 13), [4, 7]),
+    ((2, 3, 3), [4]),
+    ((2, 3, 8, 5, 7), [3, 2, 8]),
+]
+"""The same where they begin and end as if there were one input more before and behind."""
 
 
 def tied(shape: tuple[int, ...]) -> np.ndarray:
@@ -87,7 +99,7 @@ def test_plans_of_adaptive_pools_tell_of_their_windows(
 
 @pytest.mark.parametrize("kind", ["max", "avg"])
 @pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
-@pytest.mark.parametrize(("shape", "output"), [layer[:2] for layer in SHARING], ids=str)
+@pytest.mark.parametrize(("shape", "output"), [layer[:2] for layer in SHARING] + PADDED, ids=str)
 def test_adaptive_windows_that_share_one_input_answer_as_the_reference(
     shape: tuple[int, ...], output: list[int | None], last: bool, kind: str
 ) -> None:
@@ -107,6 +119,27 @@ def test_adaptive_windows_that_share_one_input_answer_as_the_reference(
         got |= engine.backward(f"adaptive_{kind}_pool", config, x=x, dy=dy)
         for name in ("y", "dx"):
             np.testing.assert_allclose(got[name], want[name], rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_fixed_windows_are_where_adaptive_ones_are() -> None:
+    found = 0
+    for size, out in product(range(1, 50), range(1, 50)):
+        fixed, adaptive = pool._sharing(size, out), Adaptive(size, out)
+        if fixed is None:
+            continue
+        found += 1
+        ends = [adaptive.window(o) for o in range(out)]
+        starts, stops = bounds(fixed, 0, out)
+        assert list(zip(starts.tolist(), stops.tolist(), strict=True)) == ends
+        assert fixed.extent == adaptive.extent
+    assert found > 200
+
+
+@pytest.mark.parametrize(("shape", "output"), PADDED, ids=str)
+def test_padding_that_only_we_see_is_not_told(shape: tuple[int, ...], output: list[int]) -> None:
+    for name in ("adaptive_max_pool", "adaptive_avg_pool"):
+        report = engine.plan(name, {"output_size": output}, {"x": shape}).report()
+        assert report["padding"] == [[0, 0]] * len(output)
 
 
 def test_an_axis_that_does_not_divide_has_no_padding_either() -> None:
