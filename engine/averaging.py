@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Tile
+from engine.kernels.fitting import blocks
 from engine.kernels.nan import settle
 from engine.kernels.plane_sums import mirrored, spread, tile_sum
 from engine.kernels.pooling import (
     BLOCK,
     Planes,
-    blocks,
     for_each_block,
     for_each_plane,
     slices,

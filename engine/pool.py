@@ -14,6 +14,10 @@ from engine.operation import Operation, Tails, require_output, require_tail
 from engine.options import Flag, Letters, Padding, Pads, PerAxis, option
 from engine.plans import Plan
 
+SHARED, LONGEST = 3, 9
+"""Taps for each output, and taps, below which adaptive windows that share one input each go as fixed ones:
+those look tap by tap at what others look at as runs."""
+
 POOL_PADDINGS = ("valid", "same", "same_lower")
 
 
@@ -77,7 +81,11 @@ class Pool(Operation):
         axes = self.windows(config, sizes, channels_last)
         pooling = Pooling(axes, channels, channels_last)
         y = sample_tail(channels, pooling.positions, channels_last)
-        pads = [(axis.low, axis.high) if isinstance(axis, Axis) else (0, 0) for axis in axes]
+        # Padding that makes fixed windows of adaptive ones is nobody's but ours.
+        own = not isinstance(config, AdaptiveConfig)
+        pads = [
+            (axis.low, axis.high) if own and isinstance(axis, Axis) else (0, 0) for axis in axes
+        ]
         return Plan(
             operation=self.name,
             config=config,
@@ -140,12 +148,28 @@ def fixed_windows(config: _Fixed, sizes: Sequence[int], channels_last: bool) -> 
 
 def adaptive_windows(config: AdaptiveConfig, sizes: Sequence[int]) -> tuple[Windows, ...]:
     """Windows that divide each axis as evenly as integers allow; fixed ones where all are of one size."""
-    return tuple(
-        _adaptive(size, size if out is None else out)
+    pairs = [
+        (size, size if out is None else out)
         for size, out in zip(sizes, config.output_size, strict=True)
-    )
+    ]
+    shared = [_sharing(*pair) for pair in pairs]
+    # Beside runs, taps gain nothing.
+    return tuple(filter(None, shared)) if all(shared) else tuple(_adaptive(*p) for p in pairs)
 
 
 def _adaptive(size: int, out: int) -> Windows:
     kernel, rest = divmod(size, out)
     return Adaptive(size, out) if rest else Axis(size, kernel, kernel, 1, 0, 0, out)
+
+
+def _sharing(size: int, out: int) -> Axis | None:
+    """Fixed windows of few taps that share no input, or one with the next.
+
+    They share one where there is one input more than for as many side by side, or one less: then the first
+    and the last begin and end as if there were one more.
+    """
+    kernel, rest = divmod(size, out)
+    stride, pad = (kernel, 0) if rest <= 1 else (kernel + 1, 1)
+    if rest not in (0, 1, out - 1) or not 1 <= stride < min(LONGEST, SHARED * out + 1):
+        return None
+    return Axis(size, stride + (rest > 0), stride, 1, pad, pad, out)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, Tile, Windows
-from engine.kernels import ahead, handing, squares
+from engine.kernels import ahead, argmaxima, handing, squares, tracing
+from engine.kernels.fitting import argmax_blocks, blocks, winner_blocks
 from engine.kernels.nan import settle
 from engine.kernels.patches import inside, within
 from engine.kernels.placing import scatter_indices
@@ -20,18 +20,16 @@ from engine.kernels.pooling import (
     Blocks,
     Planes,
     Pooling,
-    blocks,
     canonical,
     clear,
     for_each_block,
     reduced_along,
     slices,
     stored,
-    winner_blocks,
 )
 from engine.kernels.windows import taps_between, window_argmax, window_max
-from engine.kernels.winners import reduced, winners
-from engine.threads import Arena, check_stop
+from engine.kernels.winners import reduced
+from engine.threads import check_stop
 
 Array = NDArray[Any]
 
@@ -50,7 +48,7 @@ def write_maxima(
     Looking for `positions` finds other zeros of both signs than maxima alone: y is the same whether indices
     are wanted at this time or not. With `zeros`, padding holds 0 and takes part in the maximum.
     """
-    tiles, cut = (winner_blocks if positions else blocks)(p, x.shape[0], x.itemsize)
+    tiles, cut = (argmax_blocks if positions else blocks)(p, x.shape[0], x.itemsize)
 
     def block(planes: Planes, tile: Tile) -> None:
         place = (*planes, *slices(tile))
@@ -77,7 +75,8 @@ def write_routed(p: Pooling, x: Array, dy: Array, dx: Array) -> None:
         for tile in part:
             check_stop()
             router.route(x[planes], dy[planes], tile, dx[planes])
-        if p.few is None:
+        # Of finite numbers no sum is NaN.
+        if router.placing and not np.isfinite(dy[planes].sum()):
             settle(dx[planes])
 
     parts = [[tile] for tile in tiles] if router.apart else [tiles]
@@ -102,18 +101,10 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
 
     Among equal maxima the first in row-major order; among NaNs too.
     """
-    axes = p.few
-    if axes is not None:
-        arena = Arena()
-        best, taps, blanks = winners(stored(p, x), axes, tile, arena)
-        steps = [prod(p.inputs[axis + 1 :]) for axis in range(len(p.axes))]
-        strides = [axis.stride * step for axis, step in zip(axes, steps, strict=True)]
-        lead = best.ndim - 1 - len(steps)
-        first = _grid(best.shape, [*(0,) * lead, *strides, 0]) + _start(axes, tile, steps)
-        where = _places(axes, taps, steps, first, arena)
-        if blanks is not None:
-            where[blanks] = -1
-        return canonical(p, best), canonical(p, where)
+    if argmaxima.suits(p):
+        return argmaxima.argmaxima(p, x, tile)
+    if axes := tracing.suits(p) or p.few:
+        return tracing.traced(p, axes, x, tile)
     read = p.read(tile)
     values = x[within(slices(read))]
     positions: Array = np.zeros((), np.int64)
@@ -130,32 +121,6 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
     return values, positions
 
 
-def _places(
-    axes: Sequence[Axis], taps: Array, steps: Sequence[int], first: Array, arena: Arena
-) -> Array:
-    """Where winning taps stand, given where the first tap of each window does.
-
-    `steps` are from one input to the next along each axis.
-    """
-    units = [axis.dilation * step for axis, step in zip(axes, steps, strict=True)]
-    apart = _grid([axis.kernel for axis in axes], units).reshape(-1)
-    where = arena.take(taps.shape, np.dtype(np.int64))
-    np.take(apart, taps, out=where, mode="clip")
-    return np.add(where, first, out=where)
-
-
-def _grid(shape: Sequence[int], steps: Sequence[int]) -> Array:
-    """The sum of index times step over all axes."""
-    axes = (np.arange(n) * step for n, step in zip(shape, steps, strict=True))
-    return sum(np.ix_(*axes), np.zeros((), np.int64))
-
-
-def _start(axes: Sequence[Axis], tile: Tile, steps: Sequence[int]) -> int:
-    """Where the first tap of a tile's first window stands."""
-    first = (axis.input_of(0, lo) for axis, (lo, _) in zip(axes, tile, strict=True))
-    return sum(i * step for i, step in zip(first, steps, strict=True))
-
-
 def _empty(windows: Windows, lo: int, hi: int) -> Array:
     """The outputs, counted from lo, whose windows hold no input."""
     if not isinstance(windows, Axis):
@@ -167,13 +132,15 @@ class Router:
     """Hands the gradient of maxima to the inputs that won them.
 
     What the pooling fixes is worked out once for a call. Tiles that are `apart` write to inputs of their
-    own only; others are to come in their order.
+    own only; others are to come in their order. It is `placing` where positions of maxima are worked out.
     """
 
     def __init__(self, p: Pooling) -> None:
         self._pooling = p
-        self.apart = p.in_runs is not None
-        self._square = _square(p)
+        self._handed = None if tracing.suits(p) else p.few
+        self.placing = self._handed is None
+        self.apart = p.in_runs is not None and not self.placing
+        self._square = None if self.placing else _square(p)
         self._squares: dict[Tile, squares.Part] = {}
         self._parts: dict[tuple[Tile, int], handing.Part] = {}
 
@@ -183,6 +150,8 @@ class Router:
         if self._square:
             cut = p.tiles(RUN_BLOCKS if p.channels_last else 1, copied=True)
             return list(cut), list(p.planes(samples, copied=True))
+        if self.placing:
+            return argmax_blocks(p, samples, itemsize)
         return winner_blocks(p, samples, itemsize, handing.room)
 
     def route(self, x: Array, dy: Array, tile: Tile, dx: Array) -> None:
@@ -191,7 +160,7 @@ class Router:
         The first input that equals a maximum gets it.
         """
         p = self._pooling
-        if p.few is None:
+        if self._handed is None:
             clear(p, tile, dx)
             scatter_indices(tile_argmax(p, x, tile)[1], dy[within(slices(tile))], dx)
             return
@@ -203,7 +172,7 @@ class Router:
                 return
         key = tile, x.shape[-1]
         if key not in self._parts:
-            self._parts[key] = handing.part_of(p.few, *key)
+            self._parts[key] = handing.part_of(self._handed, *key)
         handing.hand(x, dy, self._parts[key], dx)
 
 

@@ -21,13 +21,10 @@ from engine.kernels import handing
 from engine.kernels.patches import within
 from engine.kernels.stages import held
 from engine.kernels.windows import short, whole
-from engine.kernels.winners import FEW, room
+from engine.kernels.winners import FEW
 from engine.threads import SCRATCH_BYTES, for_each
 
 Array = NDArray[Any]
-
-ROOM = SCRATCH_BYTES * 3 // 4
-"""Bytes that finding maxima plans with; borders of tiles need some more."""
 
 BLOCK = 1 << 18
 """Inputs that a block reads: in float32 about a core's second-level cache."""
@@ -190,46 +187,6 @@ class Pooling:
 Planes = tuple[slice, slice]
 Blocks = tuple[list[Tile], list[Planes]]
 """Tiles of outputs, and blocks of samples and channels to take them from."""
-
-
-def blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
-    """Blocks for reductions."""
-    if p.overlapping:
-        return winner_blocks(p, samples, itemsize)
-    cut = p.tiles(RUN_BLOCKS if p.in_runs else 1)
-    return list(cut), list(p.planes(samples, RUN_BLOCKS if p.few else 1))
-
-
-def winner_blocks(
-    p: Pooling, samples: int, itemsize: int, room: Callable[..., int] = room
-) -> Blocks:
-    """Blocks for finding where maxima stand, as large as the scratch allows: fewer calls of NumPy,
-    each of which threads have to take turns to begin.
-
-    `room(axes, tile, inner, itemsize)` says what a tile of one plane takes.
-    """
-    axes = p.few
-    if axes is None:
-        return list(p.tiles(copied=True)), list(p.planes(samples, copied=True))
-    inner = p.channels if p.channels_last else 1
-    whole = tuple((0, out) for out in p.positions)
-    plane = room(axes, whole, inner, itemsize)
-    if plane > ROOM and inner > 1:
-        inner = even(inner, ROOM // room(axes, ((0, 1),) * len(axes), 1, itemsize))
-        plane = room(axes, whole, inner, itemsize)
-    width = max(1, prod(p.positions) * ROOM // plane)
-    tile = block_tile(p.positions, width)
-    while width > 1 and plane > ROOM:
-        if room(axes, tuple((0, n) for n in tile), inner, itemsize) <= SCRATCH_BYTES:
-            break
-        width //= 2
-        tile = block_tile(p.positions, width)
-    cut = list(tiles(p.positions, tile))
-    most = inner if p.channels_last else max(1, ROOM // plane)
-    parts = -(-p.channels // most)
-    alike = max(1, ROOM // (plane * p.channels // inner)) if parts == 1 else 1
-    planes = product(ranges(samples, alike), ranges(p.channels, -(-p.channels // parts)))
-    return cut, [(slice(*n), slice(*c)) for n, c in planes]
 
 
 def slices(spans: tuple[tuple[int, int], ...]) -> Box:

@@ -1,4 +1,4 @@
-"""Windows reduced over inputs laid out by residues, and the first tap that holds each maximum."""
+"""Windows reduced over inputs laid out by residues, and the order in which maxima are."""
 
 from __future__ import annotations
 
@@ -20,36 +20,8 @@ Array = NDArray[Any]
 Step = tuple[np.ufunc, tuple[Array, ...], Array]
 """A ufunc, what it takes, and where its result goes."""
 
-BYTE = np.dtype(np.uint8)
-
 FEW = 128
-"""Taps up to which each is compared with the maximum by itself."""
-
-
-def winners(
-    x: Array, axes: tuple[Axis, ...], tile: Tile, arena: Arena
-) -> tuple[Array, Array, Array | None]:
-    """The maxima of a tile of x, the taps that hold them first, and blanks.
-
-    Results are views (*B, *T, I) of the arena. Blanks mark windows without inputs; None says that
-    there are none.
-    """
-    found = recipe(axes, tile, x.shape[-1])
-    laid = arena.take((*found.residues, *_lead(x, found), *found.lengths), x.dtype)
-    lay(x, found, -np.inf, laid)
-    best = _run(*_staged(np.maximum, laid, found.stages, arena))
-    outputs = best[found.outputs]
-    # NaN equals nothing, and minus infinity a border.
-    if not found.empty and np.minimum.reduce(outputs, axis=None) > -np.inf:
-        return outputs, _first(laid, best, found, arena)[found.outputs], None
-    keys = ordered(laid)
-    lowest = np.iinfo(keys.dtype).min
-    for edge in found.borders:
-        keys[edge] = lowest
-    highest = _run(*_staged(np.maximum, keys, found.stages, arena))
-    taps = _first(keys, highest, found, arena)[found.outputs]
-    blanks = highest[found.outputs] == lowest
-    return outputs, taps, blanks if blanks.any() else None
+"""Taps up to which windows are looked at tap by tap whatever lies between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +77,7 @@ def reduced(
 
 
 def room(axes: tuple[Axis, ...], tile: Tile, inner: int, itemsize: int) -> int:
-    """Bytes of the arena that a tile of one plane takes, positions of its maxima included."""
+    """Bytes of the arena that a tile of one plane takes, with room for what is made of its results."""
     found = recipe(axes, tile, inner)
     outputs = prod(hi - lo for lo, hi in tile) * inner
     return found.places * itemsize + 4 * prod(found.lengths) + 8 * outputs
@@ -146,24 +118,4 @@ def _staged(ufunc: np.ufunc, laid: Array, stages: Stages, arena: Arena) -> tuple
 def _run(steps: Iterable[Step], result: Array) -> Array:
     for ufunc, operands, target in steps:
         ufunc(*operands, out=target)
-    return result
-
-
-def _first(laid: Array, best: Array, found: Recipe, arena: Arena) -> Array:
-    """The first tap that equals the maximum: as many as differ from it before one does not."""
-    planes = laid.reshape(*found.residues, -1)
-    result = arena.take(best.shape, BYTE)
-    if len(found.taps) == 1:
-        result.fill(0)
-        return result
-    end = best.size - max(shift for _, shift in found.taps)
-    highest, first = best.reshape(-1)[:end], result.reshape(-1)[:end]
-    lost, differs = (arena.take((end,), np.dtype(np.bool_)) for _ in range(2))
-    residues, shift = found.taps[0]
-    np.not_equal(planes[residues][shift : shift + end], highest, out=lost)
-    np.copyto(first, lost)
-    for residues, shift in found.taps[1:-1]:
-        np.not_equal(planes[residues][shift : shift + end], highest, out=differs)
-        np.logical_and(lost, differs, out=lost)
-        np.add(first, lost.view(BYTE), out=first)
     return result

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from engine.errors import InvalidValue, fail
 from engine.geometry import Axis, Tile, Windows, block_tile, ranges, tiles
+from engine.kernels.fitting import winner_blocks
 from engine.kernels.nan import has_nan
 from engine.kernels.plane_sums import spread, tile_sum
 from engine.kernels.pooling import (
@@ -26,7 +27,6 @@ from engine.kernels.pooling import (
     for_each_block,
     slices,
     stored,
-    winner_blocks,
 )
 from engine.kernels.windows import covered
 from engine.layouts import channels_first

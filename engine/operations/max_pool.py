@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from engine.errors import InvalidValue, MissingField, ShapeMismatch, fail
 from engine.geometry import Axis
 from engine.indices import check_indices
+from engine.kernels.fitting import argmax_blocks
 from engine.kernels.maxima import (
     admit_zeros,
     spread_ties,
@@ -34,7 +35,6 @@ from engine.kernels.pooling import (
     for_each_block,
     for_each_plane,
     slices,
-    winner_blocks,
 )
 from engine.layouts import channels_first
 from engine.operation import Tails
@@ -166,7 +166,7 @@ class MaxPool(Pool):
 
 def _spread(pooling: Pooling, x: Array, dy: Array, dx: Array, zeros: bool, ties: str) -> None:
     """Write to dx the gradient dy of the maxima of x, where equal ones or zeros of padding count."""
-    tiles, cut = winner_blocks(pooling, dx.shape[0], dx.itemsize)
+    tiles, cut = argmax_blocks(pooling, dx.shape[0], dx.itemsize)
 
     def planes(n: slice, c: slice) -> None:
         dx[n, c] = 0

@@ -22,6 +22,7 @@ from engine.kernels import (
     correlation,
     direct,
     dispatch,
+    fitting,
     flat,
     folding,
     patch_sums,
@@ -30,6 +31,7 @@ from engine.kernels import (
     shifting,
     shifts,
     stuffed,
+    tracing,
     windows,
 )
 from engine.operations import max_unpool
@@ -65,7 +67,7 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
             patch.setattr(module, bound, 0)
         patch.setattr(banding, "WHOLE_COLUMNS", 8)
         patch.setattr(banding, "LEAST_COLUMNS", 2)
-        patch.setattr(pooling, "ROOM", part)
+        patch.setattr(fitting, "ROOM", part)
         patch.setattr(pooling, "LEAST_RUN", 2)
         patch.setattr(windows, "LONG", 2)
         patch.setattr(windows, "BUSY", 0)
@@ -110,6 +112,7 @@ def _forget() -> None:
         shifting.cuts,
         shifts._views,
         stuffed.plan,
+        tracing.suits,
     ):
         cached.cache_clear()
 

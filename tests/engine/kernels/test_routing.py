@@ -7,10 +7,11 @@ import pytest
 
 from engine.geometry import Axis, strided_out, tiles
 from engine.kernels import handing
+from engine.kernels.fitting import winner_blocks
 from engine.kernels.maxima import Router, tile_argmax
 from engine.kernels.placing import scatter_indices
 from engine.kernels.plane_sums import spread
-from engine.kernels.pooling import Pooling, winner_blocks
+from engine.kernels.pooling import Pooling
 from engine.threads import SCRATCH_BYTES, Arena, beside_scratch
 
 
