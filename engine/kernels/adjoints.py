@@ -17,7 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from engine.geometry import Axis
-from engine.kernels import direct, flat, folding
+from engine.kernels import direct, flat, folding, scattered
 from engine.kernels.correlation import SHARED_FLOPS, Correlation, Phase
 from engine.kernels.phases import residues
 from engine.kernels.slabs import in_row, row
@@ -32,6 +32,9 @@ LITTLE_MORE = 1.25
 """The estimated work of phases over that of adding, up to which phases take less time in a small layer.
 With more, one sample takes 2.4 to 3.8 times as long by phases, four 1.2 to 1.5, eight as long."""
 
+MOST_UNREAD = 4
+"""Columns, for each number that residues read of a filter, above which most are added nowhere."""
+
 FEW_TAPS = 4
 """Taps of depthwise windows side by side up to which residues are the better way."""
 
@@ -39,13 +42,14 @@ FEW_TAPS = 4
 @lru_cache(maxsize=4096)
 def phases(c: Correlation) -> tuple[Phase, ...] | None:
     """The adjoint in x as correlations over dy, or None where scattering is the better way."""
-    if _laid(c):
-        return None
     # They are made only where they are wanted: caches keep them, and whoever only plans may ask for many.
-    return c.phases if c.phase_count and _gathers(c) else None
+    return c.phases if _gathers(c) and not _summed(c) else None
 
 
+@lru_cache(maxsize=4096)
 def _gathers(c: Correlation) -> bool:
+    if _laid(c) or not c.phase_count:
+        return False
     gathering, adding = _gathering(c), _adding(c)
     if _apart(c):
         return gathering <= adding
@@ -60,6 +64,22 @@ def _gathers(c: Correlation) -> bool:
 @lru_cache(maxsize=4096)
 def scattering(c: Correlation) -> Input:
     """What scatters, where `phases` is None."""
+    return scattered.backward_input if _summed(c) else _scatters(c)
+
+
+@lru_cache(maxsize=4096)
+def _summed(c: Correlation) -> bool:
+    """True for small maps under many weights, which nothing else would read as they lie."""
+    # What is read is counted last: residues may be as many as the stride is long.
+    if not (c.phase_count and scattered.suits(c) and scattered.pay(c)):
+        return False
+    if MOST_UNREAD * _gathered(c) < c.places * c.taps:
+        return False
+    return _gathers(c) or _scatters(c) is not direct.backward_input
+
+
+@lru_cache(maxsize=4096)
+def _scatters(c: Correlation) -> Input:
     if _laid(c):
         return direct.backward_input
     if flat.suits(c):
@@ -100,7 +120,7 @@ def _gathering(c: Correlation) -> int:
 
 def _adding(c: Correlation) -> int:
     """Work of what scatters."""
-    kernel = scattering(c)
+    kernel = _scatters(c)
     if kernel is flat.backward_input:
         # Small maps take about an eighth of the time for each column.
         return _folding(c) // 8
