@@ -17,7 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from engine.geometry import Axis
-from engine.kernels import direct, flat, folding, scattered
+from engine.kernels import direct, flat, folding, folds, scattered
 from engine.kernels.correlation import SHARED_FLOPS, Correlation, Phase
 from engine.kernels.phases import residues
 from engine.kernels.slabs import in_row, row
@@ -84,7 +84,7 @@ def _scatters(c: Correlation) -> Input:
         return direct.backward_input
     if flat.suits(c):
         return flat.backward_input
-    if folding.suits(c) and not (_apart(c) and _scattering(c) < _folding(c)):
+    if folding.suits(c) and not ((_apart(c) or folds.in_parts(c)) and _scattering(c) < _folding(c)):
         return folding.backward_input
     return direct.backward_input
 
@@ -124,18 +124,25 @@ def _adding(c: Correlation) -> int:
     if kernel is flat.backward_input:
         # Small maps take about an eighth of the time for each column.
         return _folding(c) // 8
-    return _folding(c) if kernel is folding.backward_input else _scattering(c)
+    # Where taps are folded some at a time, residues are no slower if they beat scattering.
+    whole = kernel is folding.backward_input and not folds.in_parts(c)
+    return _folding(c) if whole else _scattering(c)
 
 
 def _folding(c: Correlation) -> int:
     """Work of folding: columns that belong to no output are multiplied and added as well."""
     if not all(map(in_row, c.axes)):
         return _scattering(c)
-    widths = [row(axis).width for axis in c.axes]
-    steps = [prod(widths[d + 1 :]) for d in range(len(widths))]
-    reach = sum((w - n) * s for w, n, s in zip(widths, c.positions, steps, strict=True))
-    columns = (c.positions[0] * steps[0] + reach) * c.taps * c.channels
-    return c.groups * (columns * (c.outputs + 32) // 4 + 60 * _inputs(c) + 800_000)
+    started, parts = 800_000, folds.in_parts(c)
+    if parts is not None:
+        columns = folds.columns(c, parts)
+        started += 100_000 * folds.sums(c, parts)
+    else:
+        widths = [row(axis).width for axis in c.axes]
+        steps = [prod(widths[d + 1 :]) for d in range(len(widths))]
+        reach = sum((w - n) * s for w, n, s in zip(widths, c.positions, steps, strict=True))
+        columns = (c.positions[0] * steps[0] + reach) * c.taps * c.channels
+    return c.groups * (columns * (c.outputs + 32) // 4 + 60 * _inputs(c) + started)
 
 
 def _scattering(c: Correlation) -> int:
