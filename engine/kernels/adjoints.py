@@ -32,6 +32,10 @@ LITTLE_MORE = 1.25
 """The estimated work of phases over that of adding, up to which phases take less time in a small layer.
 With more, one sample takes 2.4 to 3.8 times as long by phases, four 1.2 to 1.5, eight as long."""
 
+CLEARLY = 0.75
+"""The estimated work of scattering over that of folding taps that lie together, below which it takes less
+time: folding has fewer calls, which tell in a single sample."""
+
 MOST_UNREAD = 4
 """Columns, for each number that residues read of a filter, above which most are added nowhere."""
 
@@ -75,7 +79,7 @@ def _summed(c: Correlation) -> bool:
         return False
     if MOST_UNREAD * _gathered(c) < c.places * c.taps:
         return False
-    return _gathers(c) or _scatters(c) is not direct.backward_input
+    return _gathers(c) or flat.suits(c) or _folds(c)
 
 
 @lru_cache(maxsize=4096)
@@ -84,9 +88,18 @@ def _scatters(c: Correlation) -> Input:
         return direct.backward_input
     if flat.suits(c):
         return flat.backward_input
-    if folding.suits(c) and not ((_apart(c) or folds.in_parts(c)) and _scattering(c) < _folding(c)):
+    if _folds(c) and _scattering(c) >= CLEARLY * _folding(c):
         return folding.backward_input
     return direct.backward_input
+
+
+@lru_cache(maxsize=4096)
+def _folds(c: Correlation) -> bool:
+    """True where columns may be folded; where taps lie apart or go in parts, only if that is less work."""
+    if not folding.suits(c):
+        return False
+    lavish = _apart(c) or folds.in_parts(c) is not None
+    return not lavish or _folding(c) <= _scattering(c)
 
 
 def _laid(c: Correlation) -> bool:
@@ -120,13 +133,11 @@ def _gathering(c: Correlation) -> int:
 
 def _adding(c: Correlation) -> int:
     """Work of what scatters."""
-    kernel = _scatters(c)
-    if kernel is flat.backward_input:
+    if flat.suits(c):
         # Small maps take about an eighth of the time for each column.
         return _folding(c) // 8
     # Where taps are folded some at a time, residues are no slower if they beat scattering.
-    whole = kernel is folding.backward_input and not folds.in_parts(c)
-    return _folding(c) if whole else _scattering(c)
+    return _folding(c) if _folds(c) and folds.in_parts(c) is None else _scattering(c)
 
 
 def _folding(c: Correlation) -> int:

@@ -91,6 +91,7 @@ def _forget() -> None:
         resolve._prepared,
         adjoints.phases,
         adjoints.scattering,
+        adjoints._folds,
         adjoints._gathers,
         adjoints._scatters,
         adjoints._summed,
