@@ -17,7 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from engine.geometry import Axis
-from engine.kernels import direct, flat, folding
+from engine.kernels import direct, flat, folding, folds, scattered
 from engine.kernels.correlation import SHARED_FLOPS, Correlation, Phase
 from engine.kernels.phases import residues
 from engine.kernels.slabs import in_row, row
@@ -32,6 +32,13 @@ LITTLE_MORE = 1.25
 """The estimated work of phases over that of adding, up to which phases take less time in a small layer.
 With more, one sample takes 2.4 to 3.8 times as long by phases, four 1.2 to 1.5, eight as long."""
 
+CLEARLY = 0.75
+"""The estimated work of scattering over that of folding taps that lie together, below which it takes less
+time: folding has fewer calls, which tell in a single sample."""
+
+MOST_UNREAD = 4
+"""Columns, for each number that residues read of a filter, above which most are added nowhere."""
+
 FEW_TAPS = 4
 """Taps of depthwise windows side by side up to which residues are the better way."""
 
@@ -39,13 +46,14 @@ FEW_TAPS = 4
 @lru_cache(maxsize=4096)
 def phases(c: Correlation) -> tuple[Phase, ...] | None:
     """The adjoint in x as correlations over dy, or None where scattering is the better way."""
-    if _laid(c):
-        return None
     # They are made only where they are wanted: caches keep them, and whoever only plans may ask for many.
-    return c.phases if c.phase_count and _gathers(c) else None
+    return c.phases if _gathers(c) and not _summed(c) else None
 
 
+@lru_cache(maxsize=4096)
 def _gathers(c: Correlation) -> bool:
+    if _laid(c) or not c.phase_count:
+        return False
     gathering, adding = _gathering(c), _adding(c)
     if _apart(c):
         return gathering <= adding
@@ -60,13 +68,38 @@ def _gathers(c: Correlation) -> bool:
 @lru_cache(maxsize=4096)
 def scattering(c: Correlation) -> Input:
     """What scatters, where `phases` is None."""
+    return scattered.backward_input if _summed(c) else _scatters(c)
+
+
+@lru_cache(maxsize=4096)
+def _summed(c: Correlation) -> bool:
+    """True for small maps under many weights, which nothing else would read as they lie."""
+    # What is read is counted last: residues may be as many as the stride is long.
+    if not (c.phase_count and scattered.suits(c) and scattered.pay(c)):
+        return False
+    if MOST_UNREAD * _gathered(c) < c.places * c.taps:
+        return False
+    return _gathers(c) or flat.suits(c) or _folds(c)
+
+
+@lru_cache(maxsize=4096)
+def _scatters(c: Correlation) -> Input:
     if _laid(c):
         return direct.backward_input
     if flat.suits(c):
         return flat.backward_input
-    if folding.suits(c) and not (_apart(c) and _scattering(c) < _folding(c)):
+    if _folds(c) and _scattering(c) >= CLEARLY * _folding(c):
         return folding.backward_input
     return direct.backward_input
+
+
+@lru_cache(maxsize=4096)
+def _folds(c: Correlation) -> bool:
+    """True where columns may be folded; where taps lie apart or go in parts, only if that is less work."""
+    if not folding.suits(c):
+        return False
+    lavish = _apart(c) or folds.in_parts(c) is not None
+    return not lavish or _folding(c) <= _scattering(c)
 
 
 def _laid(c: Correlation) -> bool:
@@ -100,22 +133,27 @@ def _gathering(c: Correlation) -> int:
 
 def _adding(c: Correlation) -> int:
     """Work of what scatters."""
-    kernel = scattering(c)
-    if kernel is flat.backward_input:
+    if flat.suits(c):
         # Small maps take about an eighth of the time for each column.
         return _folding(c) // 8
-    return _folding(c) if kernel is folding.backward_input else _scattering(c)
+    # Where taps are folded some at a time, residues are no slower if they beat scattering.
+    return _folding(c) if _folds(c) and folds.in_parts(c) is None else _scattering(c)
 
 
 def _folding(c: Correlation) -> int:
     """Work of folding: columns that belong to no output are multiplied and added as well."""
     if not all(map(in_row, c.axes)):
         return _scattering(c)
-    widths = [row(axis).width for axis in c.axes]
-    steps = [prod(widths[d + 1 :]) for d in range(len(widths))]
-    reach = sum((w - n) * s for w, n, s in zip(widths, c.positions, steps, strict=True))
-    columns = (c.positions[0] * steps[0] + reach) * c.taps * c.channels
-    return c.groups * (columns * (c.outputs + 32) // 4 + 60 * _inputs(c) + 800_000)
+    started, parts = 800_000, folds.in_parts(c)
+    if parts is not None:
+        columns = folds.columns(c, parts)
+        started += 100_000 * folds.sums(c, parts)
+    else:
+        widths = [row(axis).width for axis in c.axes]
+        steps = [prod(widths[d + 1 :]) for d in range(len(widths))]
+        reach = sum((w - n) * s for w, n, s in zip(widths, c.positions, steps, strict=True))
+        columns = (c.positions[0] * steps[0] + reach) * c.taps * c.channels
+    return c.groups * (columns * (c.outputs + 32) // 4 + 60 * _inputs(c) + started)
 
 
 def _scattering(c: Correlation) -> int:

@@ -22,6 +22,7 @@ from engine.kernels import (
     pixels,
     planes,
     pointwise,
+    scattered,
     shifts,
     single,
     stuffed,
@@ -145,7 +146,10 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
     both = (c, *_phase_correlations(c))
     tiled = [each for each in both if _tiled(each)]
     if not tiled:
-        return held + summed + max(map(joined.probe_bytes, filter(_joined, both)), default=0)
+        probes = [joined.probe_bytes(each) for each in both if _joined(each)]
+        if _input(c) is scattered.backward_input:
+            probes.append(scattered.probe_bytes(c))
+        return held + summed + max(probes, default=0)
     shares = filtering.share_bytes(c) if _by_tiles(c) else 0
     return held + summed + max(map(tiling.filter_bytes, tiled)) + shares
 

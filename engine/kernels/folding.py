@@ -6,7 +6,8 @@ Padded inputs lie in planes, one for each residue modulo the strides, with rows 
 rows of the same pitch, zeros after each. One product of the turned weights with some rows of it gives a
 column for every channel and tap, which tap k of an output adds to its plane at a constant offset. So all
 taps of a residue are one view of the columns, in which each tap lies where it is added, and their sum
-is one call. Planes are taken apart into dx at the end.
+is one call. Planes are taken apart into dx at the end. Where the columns of all taps are too many, taps of
+the first axis go some at a time, whose columns are added further down.
 
 Where a zero between rows meets a weight that is not finite, so are the columns there: the sample is then
 done again with zeros in their place.
@@ -14,9 +15,8 @@ done again with zeros in their place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 from math import isfinite, prod
 from typing import Any
@@ -27,64 +27,16 @@ from numpy.typing import NDArray
 from engine.geometry import ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
+from engine.kernels.folds import Folding, Part, parts, plan
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.patches import within
 from engine.kernels.products import LINE, products, run
-from engine.kernels.slabs import Row, in_row, row
-from engine.threads import PART_BYTES, check_stop, for_each
+from engine.kernels.slabs import in_row
+from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
 Index = tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Folding:
-    """How the gradient is cut: all integers.
-
-    Attributes:
-        rows: how each axis lies in planes.
-        steps: numbers from one place to the next along each axis of a plane.
-        reach: numbers from an output's own place to that of its last tap.
-        height: positions along the first axis of one block.
-        channels: channels of one block.
-        pitch: numbers from one column to the next; the last `reach` of them are zeros.
-        covered: True where every input is seen by some output.
-    """
-
-    rows: tuple[Row, ...]
-    steps: tuple[int, ...]
-    reach: int
-    height: int
-    channels: int
-    pitch: int
-    covered: bool
-
-
-@lru_cache(maxsize=1024)
-def plan(c: Correlation) -> Folding | None:
-    """How the gradient of an input is cut; None where the planes of one channel do not fit the scratch."""
-    rows, capacity = tuple(map(row, c.axes)), PART_BYTES // c.itemsize
-    steps = tuple(prod(r.width for r in rows[d + 1 :]) for d in range(len(rows)))
-    # How far the last tap of all reaches beyond an output's own place.
-    reach = sum((r.width - n) * s for r, n, s in zip(rows, c.positions, steps, strict=True))
-    plane = rows[0].width * steps[0] * prod(r.residues for r in rows)
-    # Rows of outputs that a block has at least, in places.
-    least = min(c.positions[0], reach // steps[0] + 1) * steps[0]
-    fitting = (capacity - reach) // (c.taps * (least + reach + LINE))
-    channels = min(c.channels, capacity // plane, fitting)
-    if channels < 1 or capacity // c.outputs - LINE < least:
-        return None
-    room = (capacity - reach) // (channels * c.taps) - reach - LINE
-    height = min(room, capacity // c.outputs - LINE) // steps[0]
-    channels = -(-c.channels // -(-c.channels // channels))
-    height = -(-c.positions[0] // -(-c.positions[0] // height))
-    pitch = -(-(height * steps[0] + reach) // LINE) * LINE
-    covered = all(
-        axis.low >= 0 and r.width * axis.stride - axis.low >= axis.size
-        for r, axis in zip(rows, c.axes, strict=True)
-    )
-    return Folding(rows, steps, reach, height, channels, pitch, covered)
 
 
 def suits(c: Correlation) -> bool:
@@ -100,14 +52,13 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     """
     found = plan(c)
     assert found is not None
-    turned = np.ascontiguousarray(w.swapaxes(1, 2))
+    whole = found.few == c.axes[0].kernel
+    turned = np.ascontiguousarray(w.swapaxes(1, 2)) if whole else None
+    cut = {} if whole else _turned(c, found, w)
 
     def block(n: int, g: int, lo: int, hi: int) -> None:
-        v, weights, target = (
-            _views(c, hi - lo),
-            turned[g, lo * c.taps : hi * c.taps],
-            dx[n, g, lo:hi],
-        )
+        v, target = _views(c, hi - lo), dx[n, g, lo:hi]
+        weights = cut[g, lo] if turned is None else (turned[g, lo * c.taps : hi * c.taps],)
         v.add(weights, dy[n, g], False)
         if not isfinite(np.add.reduce(v.planes, axis=None)):
             v.add(weights, dy[n, g], True)
@@ -126,6 +77,26 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     for_each(block, cuts, c.flops * dx.shape[0])
 
 
+def _turned(c: Correlation, found: Folding, w: Array) -> dict[tuple[int, int], tuple[Array, ...]]:
+    """By group and first channel of a block, the weights (c·K, O) of each part of the taps."""
+    unfolded = w.reshape(c.groups, c.outputs, c.channels, c.axes[0].kernel, -1)
+    return {
+        (g, lo): tuple(
+            np.ascontiguousarray(unfolded[g, :, lo:hi, p.first : p.last].reshape(c.outputs, -1).T)
+            for p in parts(c.axes[0], found.few)
+        )
+        for g in range(c.groups)
+        for lo, hi in ranges(c.channels, found.channels)
+    }
+
+
+Views = tuple[tuple[tuple[int, ...], Array], ...]
+"""Residues, and the columns that are added to the planes of each."""
+
+Sums = tuple[tuple[Array, Array], ...]
+"""Places of planes, and the columns (c, *taps, places) that are added there."""
+
+
 @dataclass(frozen=True)
 class _Rows:
     """Views for the rows of dy of one block.
@@ -136,7 +107,7 @@ class _Rows:
         count: the columns that they make.
         after: what lies behind these.
         unused: columns that belong to no output.
-        sums: places of planes, and the columns (c, *taps, places) that are added there.
+        sums: what is added, for each part of the taps.
     """
 
     span: slice
@@ -144,7 +115,7 @@ class _Rows:
     count: int
     after: Array
     unused: tuple[Array, ...]
-    sums: tuple[tuple[Array, Array], ...]
+    sums: tuple[Sums, ...]
 
 
 @dataclass(frozen=True)
@@ -168,22 +139,27 @@ class _Views:
     factors: dict[int, tuple[Array, Array]]
     moves: tuple[tuple[Index, Array], ...]
 
-    def add(self, w: Array, dy: Array, clean: bool) -> None:
-        """Write to the planes what dy (O, *P) gives under w (c·K, O).
+    def add(self, weights: Sequence[Array], dy: Array, clean: bool) -> None:
+        """Write to the planes what dy (O, *P) gives under each part of the weights (c·K, O).
 
         With `clean`, columns that belong to no output are set to 0.
         """
-        for part in (self.planes, self.before, self.upstream):
-            part.fill(0)
-        made = {count: tuple(products(w[None], *own)) for count, own in self.factors.items()}
+        for area in (self.planes, self.before, self.upstream):
+            area.fill(0)
+        made = {
+            count: [tuple(products(w[None], right, out[:, :, : len(w)])) for w in weights]
+            for count, (right, out) in self.factors.items()
+        }
         for rows in self.rows:
             check_stop()
             np.copyto(rows.outputs, dy[:, rows.span])
-            run(made[rows.count])
-            for part in (rows.after, *(rows.unused if clean else ())):
-                part.fill(0)
-            for target, own in rows.sums:
-                target += np.add.reduce(own, axis=tuple(range(1, own.ndim - 1)))
+            rows.after.fill(0)
+            for found, sums in zip(made[rows.count], rows.sums, strict=True):
+                run(found)
+                for area in rows.unused if clean else ():
+                    area.fill(0)
+                for target, own in sums:
+                    target += np.add.reduce(own, axis=tuple(range(1, own.ndim - 1)))
 
 
 @kept
@@ -191,12 +167,16 @@ def _views(c: Correlation, channels: int) -> _Views:
     """This thread's views for a number of channels."""
     found, dtype = plan(c), np.dtype(f"f{c.itemsize}")
     assert found is not None
-    widths, line, columns = tuple(r.width for r in found.rows), found.steps[0], channels * c.taps
+    widths, line = tuple(r.width for r in found.rows), found.steps[0]
+    columns = channels * found.few * c.taps // c.axes[0].kernel
     planes = direct.part(1, (*(r.residues for r in found.rows), channels, prod(widths)), dtype)
     memory = direct.part(0, (found.reach + columns * found.pitch,), dtype)
     upstream = direct.part(2, (c.outputs, -(-found.height * line // LINE) * LINE), dtype)
     made = memory[found.reach :].reshape(columns, found.pitch)
-    sums = tuple(_sums(c, found, memory, channels))
+    sums = [
+        (each.down * line, tuple(_sums(c, found, each, memory, channels)))
+        for each in parts(c.axes[0], found.few)
+    ]
     rows, factors = [], {}
     for lo, hi in ranges(c.positions[0], found.height):
         count = (hi - lo) * line
@@ -204,8 +184,6 @@ def _views(c: Correlation, channels: int) -> _Views:
         places = (hi - lo, *widths[1:])
         outputs = upstream[:, :count].reshape(c.outputs, *places, copy=False)
         unused = made[:, :count].reshape(columns, *places, copy=False)
-        # Rows end in zeros, which the last of them would add behind the plane.
-        own = slice(lo * line, min(prod(widths), lo * line + count + found.reach))
         rows.append(
             _Rows(
                 slice(lo, hi),
@@ -213,12 +191,22 @@ def _views(c: Correlation, channels: int) -> _Views:
                 count,
                 made[:, count:],
                 tuple(_behind(unused, c.positions[1:])),
-                tuple((planes[r][:, own], view[..., : own.stop - own.start]) for r, view in sums),
+                tuple(
+                    _within(planes, lo * line + down, count + found.reach, own)
+                    for down, own in sums
+                ),
             )
         )
     shaped = planes.reshape(*planes.shape[:-1], *widths)
     moves = tuple(_moves(found, shaped))
     return _Views(shaped, memory[: found.reach], upstream, tuple(rows), factors, moves)
+
+
+def _within(planes: Array, start: int, size: int, sums: Views) -> Sums:
+    """The places of planes [start, start + size) and the columns that are added there."""
+    # Rows end in zeros, which the last of them would add behind the plane.
+    own = slice(start, min(planes.shape[-1], start + size))
+    return tuple((planes[r][:, own], view[..., : own.stop - own.start]) for r, view in sums)
 
 
 def _behind(columns: Array, positions: tuple[int, ...]) -> Iterator[Array]:
@@ -235,16 +223,17 @@ def _moves(found: Folding, planes: Array) -> Iterator[tuple[Index, Array]]:
 
 
 def _sums(
-    c: Correlation, found: Folding, memory: Array, channels: int
+    c: Correlation, found: Folding, part: Part, memory: Array, channels: int
 ) -> Iterator[tuple[tuple[int, ...], Array]]:
     """For each residue that taps meet, its columns (c, *taps, pitch), each where it is added."""
-    rows = [prod(c.kernel[d + 1 :]) * found.pitch for d in range(len(found.rows))]
-    for taps in product(*(r.taps for r in found.rows)):
-        start, shape, strides = found.reach, [channels], [c.taps * found.pitch]
-        for one, kernel, step, each in zip(taps, c.kernel, found.steps, rows, strict=True):
-            first, _, stride = one.taps.indices(kernel)
+    kernel = (part.last - part.first, *c.kernel[1:])
+    rows = [prod(kernel[d + 1 :]) * found.pitch for d in range(len(found.rows))]
+    for taps in product(part.taps, *(r.taps for r in found.rows[1:])):
+        start, shape, strides = found.reach, [channels], [prod(kernel) * found.pitch]
+        for one, count, step, each in zip(taps, kernel, found.steps, rows, strict=True):
+            first, _, stride = one.taps.indices(count)
             start += first * each - one.first * step
-            shape.append(len(range(first, kernel, stride)))
+            shape.append(len(range(first, count, stride)))
             strides.append(stride * each - one.step * step)
         sizes = tuple(stride * memory.itemsize for stride in (*strides, 1))
         view = np.ndarray(

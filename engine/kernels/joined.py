@@ -78,11 +78,16 @@ def probe_bytes(c: Correlation) -> int:
 
 
 @lru_cache(maxsize=256)
-def alike(rows: int, depth: int, columns: int) -> bool:
-    """True if products of 1 to SAMPLES times as many columns have the same bits in each of them."""
+def alike(rows: int, depth: int, columns: int, turned: bool = False) -> bool:
+    """True if products of 1 to SAMPLES times as many columns have the same bits in each of them.
+
+    `turned` tells that the left operand is read across its memory.
+    """
     rng = np.random.default_rng(0)
     # Drawing a number for each weight would take longer than some of the products.
-    left = np.resize(rng.standard_normal(DRAWN, np.float32), (rows, depth))
+    shape = (depth, rows) if turned else (rows, depth)
+    left = np.resize(rng.standard_normal(DRAWN, np.float32), shape)
+    left = left.T if turned else left
     right = rng.standard_normal((depth, SAMPLES, columns), np.float32)
     alone = [_product(left, right[:, n]) for n in range(SAMPLES)]
     return all(

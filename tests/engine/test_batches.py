@@ -36,7 +36,9 @@ CONVS: list[tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...]]] = [
     ("conv", {"padding": 1}, (1, 256, 7, 7), (128, 256, 3, 3)),
     ("conv", {"padding": 1}, (1, 16, 9, 20, 31), (32, 16, 3, 3, 3)),
     ("conv", {"layout": "NHWC"}, (1, 28, 28, 256), (1, 1, 256, 64)),
+    ("conv", {"stride": 2, "padding": [[20, 20], [5, 5]]}, (1, 1, 61, 300), (32, 1, 41, 11)),
     ("conv_transpose", {"stride": 2, "padding": 1}, (1, 33, 11, 11), (33, 16, 4, 4)),
+    ("conv_transpose", {"stride": 2, "padding": 1}, (1, 256, 4, 4), (256, 40, 4, 4)),
     ("conv_transpose", {"stride": 2, "groups": 3}, (1, 12, 40), (12, 5, 5)),
     ("conv_transpose", {"activation": "tanh", "layout": "NHWC"}, (1, 28, 28, 16), (3, 3, 16, 24)),
 ]

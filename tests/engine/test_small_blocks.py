@@ -25,9 +25,11 @@ from engine.kernels import (
     fitting,
     flat,
     folding,
+    folds,
     patch_sums,
     pooling,
     products,
+    scattered,
     shifting,
     shifts,
     stuffed,
@@ -54,8 +56,9 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
             threads,
             banding,
             correlation,
-            folding,
+            folds,
             patch_sums,
+            scattered,
             shifting,
             shifts,
             stuffed,
@@ -71,6 +74,9 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
         patch.setattr(pooling, "LEAST_RUN", 2)
         patch.setattr(windows, "LONG", 2)
         patch.setattr(windows, "BUSY", 0)
+        patch.setattr(scattered, "LEAST_WEIGHTS", 0)
+        patch.setattr(scattered, "LEAST_CHANNELS", 0)
+        patch.setattr(scattered, "FEWER", 1)
         # Flat planes would take most of these layers from the kernels that are cut here.
         patch.setattr(flat, "MOST_COLUMNS", 0)
         # Products whole, as where BLAS copies all operands, and cut, as where it does not.
@@ -87,6 +93,10 @@ def _forget() -> None:
         resolve._prepared,
         adjoints.phases,
         adjoints.scattering,
+        adjoints._folds,
+        adjoints._gathers,
+        adjoints._scatters,
+        adjoints._summed,
         banding.banding,
         banding._columns,
         banding._part,
@@ -102,12 +112,14 @@ def _forget() -> None:
         dispatch._weight,
         dispatch._plain_weight,
         flat.suits,
-        folding.plan,
+        folds.plan,
         folding._views,
         products.pieces,
         products.shares,
         products.tall,
         products.widest,
+        scattered._cut,
+        scattered._products,
         shifting.plan,
         shifting.cuts,
         shifts._views,

@@ -74,8 +74,11 @@ def test_phases_that_are_not_wanted_are_not_made() -> None:
 def test_planes_that_few_columns_belong_to_are_not_folded() -> None:
     far = Correlation((axis(49, 7, 1, 6), axis(131, 6, 1, 24)), 1, 4, 16, "zeros", 4)
     close = Correlation((axis(64, 7, 2, 1, 3),) * 2, 1, 3, 64, "zeros", 4)
-    assert folding.suits(far)
-    assert adjoints.scattering(far) is direct.backward_input
+    # Taps lie together, but rows of 13 outputs are followed by 63 zeros.
+    long = Correlation((axis(14, 1, 1, 1), axis(14, 64, 1, 1, 31)), 1, 8, 128, "zeros", 4)
+    for c in (far, long):
+        assert folding.suits(c)
+        assert adjoints.scattering(c) is direct.backward_input
     assert adjoints.scattering(close) is folding.backward_input
 
 

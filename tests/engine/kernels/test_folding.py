@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import prod
+from math import inf, prod
 
 import numpy as np
 import pytest
 
 from engine.geometry import Axis
-from engine.kernels import direct, folding
+from engine.kernels import adjoints, direct, folding, folds
 from engine.kernels.correlation import Correlation
 from engine.kernels.products import LINE
 from engine.kernels.slabs import row
@@ -19,18 +19,22 @@ from tests.engine.kernels.images import tensors
 from tests.engine.kernels.test_shifts import LAYERS, layer
 
 
-@pytest.fixture(params=["whole", "cut"])
+@pytest.fixture(params=["whole", "cut", "in parts"])
 def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """With "cut", blocks of a few rows, and of a part of the channels."""
-    if request.param == "cut":
-        monkeypatch.setattr(folding, "PART_BYTES", 1 << 17)
+    """With "cut", blocks of a few rows, and of a part of the channels; "in parts" also of some taps."""
+    if request.param != "whole":
+        monkeypatch.setattr(folds, "PART_BYTES", 1 << 17)
+    if request.param == "in parts":
+        whole = folds.plan.__wrapped__
+        monkeypatch.setattr(folds, "MOST_PASSED", inf)
+        monkeypatch.setattr(folding, "plan", lambda c: folds._in_parts(c) or whole(c))
     _forget()
     yield
     _forget()
 
 
 def _forget() -> None:
-    folding.plan.cache_clear()
+    folds.plan.cache_clear()
     folding._views.cache_clear()
 
 
@@ -54,12 +58,53 @@ def test_values(case: tuple[object, ...]) -> None:
 
 
 def test_blocks_are_cut_where_they_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "PART_BYTES", 1 << 17)
+    monkeypatch.setattr(folds, "PART_BYTES", 1 << 17)
     _forget()
-    plans = [(folding.plan(c), c) for c in map(layer, LAYERS)]
+    plans = [(folds.plan(c), c) for c in map(layer, LAYERS)]
     assert any(p is not None and p.height < c.positions[0] for p, c in plans)
     assert any(p is not None and p.channels < c.channels for p, c in plans)
     _forget()
+
+
+def test_taps_are_cut_where_they_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folds, "MOST_PASSED", inf)
+    found = [folds._in_parts(c) for c in map(layer, LAYERS)]
+    assert sum(cut is not None for cut in found) > len(LAYERS) // 2
+    # Parts that are not alike, and that begin further down.
+    cuts = [
+        folds.parts(layer(case).axes[0], cut.few)
+        for case, cut in zip(LAYERS, found, strict=True)
+        if cut
+    ]
+    assert any(len({p.last - p.first for p in own}) == 2 for own in cuts)
+    assert any(own[-1].down > 1 for own in cuts)
+
+
+LONG = [
+    Correlation(
+        (Axis(61, 41, 2, 1, 20, 20, 31), Axis(300, 11, 2, 1, 5, 5, 150)), 1, 1, 32, "zeros", 4
+    ),
+    Correlation(
+        (Axis(9, 7, 2, 1, 3, 3, 5), *(Axis(47, 7, 2, 1, 3, 3, 24),) * 2), 1, 3, 64, "zeros", 4
+    ),
+    Correlation((Axis(224, 31, 1, 1, 15, 15, 224),) * 2, 1, 2, 16, "zeros", 4),
+]
+
+
+@pytest.mark.parametrize("c", LONG, ids=["image", "volume", "31x31"])
+def test_many_taps_are_folded_some_at_a_time(c: Correlation) -> None:
+    found = folds.in_parts(c)
+    assert found is not None
+    assert folds.sums(c, found) <= folds.MOST_SUMS
+    assert adjoints.phases(c) is None
+    assert adjoints.scattering(c) is folding.backward_input
+    x, w, _, dy = tensors(c, 2)
+    wide = replace(c, itemsize=8)
+    got, want = np.full_like(x, np.nan), np.empty(x.shape)
+    folding.backward_input(c, dy, w, got)
+    direct.backward_input(wide, dy.astype("f8"), w.astype("f8"), want)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-3)
+    assert not folding.suits(replace(c, outputs=20_000))
 
 
 @pytest.mark.usefixtures("_blocks")
@@ -82,12 +127,13 @@ def test_bad_numbers_reach_what_they_are_added_to_and_nothing_else(
 
 def test_scratch_holds_every_block(asked: list[int]) -> None:
     """No part of the scratch is asked for more than it has."""
-    for sizes, kernel, stride in (((224, 224), 7, 2), ((100_000,), 5, 1), ((40, 60, 50), 3, 2)):
+    layers = (((224, 224), 7, 2), ((100_000,), 5, 1), ((40, 60, 50), 3, 2), ((9, 90, 90), 7, 2))
+    for sizes, kernel, stride in layers:
         n = len(sizes)
         c = layer((sizes, (kernel,) * n, (stride,) * n, (1,) * n, (1, 1), 1, 3, 64), itemsize=4)
         x, w, _, dy = tensors(c, 1)
         folding.backward_input(c, dy, w, np.empty_like(x))
-    assert max(asked) <= folding.PART_BYTES
+    assert max(asked) <= folds.PART_BYTES
 
 
 @pytest.mark.parametrize(
@@ -114,7 +160,12 @@ def test_views_lie_in_the_scratch(case: tuple[object, ...]) -> None:
     made = [v.planes, v.upstream, *(plane for _, plane in v.moves)]
     made += [a for own in v.factors.values() for a in own]
     for rows in v.rows:
-        made += [rows.outputs, rows.after, *rows.unused, *(a for own in rows.sums for a in own)]
+        made += [
+            rows.outputs,
+            rows.after,
+            *rows.unused,
+            *(a for sums in rows.sums for own in sums for a in own),
+        ]
     assert len(made) > 8
     assert all(any(np.may_share_memory(a, part) for part in parts) for a in made if a.size)
 
@@ -147,7 +198,7 @@ def test_blocks_are_the_largest_that_fit() -> None:
         kernel = max(kernel, stride)
         axis = Axis(size, kernel, stride, 1, 0, 0, (size - kernel) // stride + 1)
         c = Correlation((axis, axis), 1, channels, outputs, "zeros", 4)
-        found = folding.plan(c)
+        found = folds._cut(c, kernel, channels, True)
         assert (None if found is None else (found.channels, found.height)) == _tried(c)
         outcomes.add(found is None)
     assert outcomes == {True, False}
@@ -155,4 +206,4 @@ def test_blocks_are_the_largest_that_fit() -> None:
 
 def test_planning_does_not_go_through_channels() -> None:
     far = Axis(1, 1, 1, 1, 0, 0, 1)
-    assert folding.plan(Correlation((far,), 1, 1 << 60, 30_000, "zeros", 4)) is None
+    assert folds.plan(Correlation((far,), 1, 1 << 60, 30_000, "zeros", 4)) is None
