@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from app.draining import DrainRate
 from app.errors import LimitExceeded, QueueFull
 from app.promises import NOBODY, Promises, Visitor
 from engine.errors import Issue
@@ -19,14 +20,11 @@ RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
 HELD = 0.5
 """Most of the queue that is kept from newcomers for those who were told to come."""
 
-RESERVED = 0.75
+RESERVED = 0.25
 """Most of the queue that is taken by those whose bodies are still to come, and may never do."""
 
 TOLD_S = 0.01
 """For how long the refused are told the same of the queue: working it out costs more than the rest."""
-
-RATE_MEMORY_S = 10.0
-"""Time constant of the average over which the drain rate is measured."""
 
 
 class Cost(Protocol):
@@ -141,8 +139,8 @@ class Admission:
         what: is let in, for the refused.
 
     Attributes:
-        requests, nbytes: that have permits. reserved: bytes of those whose bodies are still to come.
-        reservable: most bytes that may be reserved.
+        requests, nbytes: that have permits.
+        reserving, reserved: of these, those whose bodies are still to come.
     """
 
     def __init__(self, limits: QueueLimits, what: str = "requests") -> None:
@@ -154,8 +152,7 @@ class Admission:
         self._uncrowded_bytes = limits.nbytes * (1 - HELD)
         self._told = _Told(-math.inf, "", 0, 0.0, 0.0)
         self.requests = 0
-        self.nbytes = self.reserved = 0
-        self.reservable = int(limits.nbytes * RESERVED)
+        self.nbytes = self.reserving = self.reserved = 0
 
     def crowded(self, more: int) -> bool:
         """Whether `acquire` might refuse somebody, with so many more than have permits."""
@@ -203,30 +200,34 @@ class Admission:
             refusal = self.refusal(nbytes, now, visitor)
             if refusal is not None:
                 raise refusal
-        promise = self._promises.claim(visitor, now)
+        # Who had reserved a place was given what it was promised then.
+        promise = None if reserved else self._promises.claim(visitor, now)
         if promise is not None:
             self._promises.keep(promise)
-        self._rate.advance(now, busy=self.requests > 0)
+        self._rate.advance(now, busy=self._busy)
         self.requests += 1
         self.nbytes += nbytes
+
+    def may_reserve(self, nbytes: int) -> bool:
+        """Whether a place is kept for so large a body, if there is room for it at all."""
+        limits = self._limits
+        few = self.reserving < RESERVED * limits.requests
+        return few and self.reserved + nbytes <= RESERVED * limits.nbytes
 
     def reserve(self, nbytes: int, now: float, visitor: Visitor) -> None:
         """Take a permit for somebody whose body is still to come.
 
-        Args:
-            nbytes: no more than `reservable`.
-
         Raises:
-            QueueFull: there is no room, or too much of it is reserved.
+            QueueFull: there is no room.
         """
-        if self.reserved + nbytes > self.reservable:
-            raise self._refusal(self.requests, now, visitor)
         self.acquire(nbytes, now, visitor)
+        self.reserving += 1
         self.reserved += nbytes
 
     def unreserve(self, nbytes: int, now: float) -> None:
         """Give such a permit back."""
-        self._rate.advance(now, busy=True)
+        self._rate.advance(now, busy=self._busy)
+        self.reserving -= 1
         self.reserved -= nbytes
         self.requests -= 1
         self.nbytes -= nbytes
@@ -234,6 +235,11 @@ class Admission:
     def left(self, visitor: Visitor) -> None:
         """A connection has been closed."""
         self._promises.loosen(visitor)
+
+    @property
+    def _busy(self) -> bool:
+        """Whether there is something to work on."""
+        return self.requests > self.reserving
 
     def _refusal(self, held: int, now: float, visitor: Visitor) -> QueueFull:
         """The refusal of a request: after the queue has drained there is room, and promised."""
@@ -245,8 +251,9 @@ class Admission:
 
     def _tell(self, held: int, now: float) -> _Told:
         limits = self._limits
-        self._rate.advance(now, busy=True)
-        drained = self._rate.time_for(held, self.nbytes)
+        self._rate.advance(now, busy=self._busy)
+        there = held - self.reserving
+        drained = self._rate.time_for(there, self.nbytes - self.reserved)
         count = f"{limits.requests} {self._what} and " if limits.requests < limits.nbytes else ""
         detail = (
             f"{held} {self._what} with {self.nbytes} bytes wait; "
@@ -254,7 +261,7 @@ class Admission:
         )
         least = math.ceil(min(max(drained, RETRY_MIN_S), RETRY_MAX_S))
         # Before anything was measured, the queue is taken to drain in the least time.
-        return _Told(now + TOLD_S, detail, least, held / (drained or RETRY_MIN_S), HELD * held)
+        return _Told(now + TOLD_S, detail, least, there / (drained or RETRY_MIN_S), HELD * held)
 
     def release(self, nbytes: int, now: float) -> None:
         """Give a permit back: the request was answered or has gone."""
@@ -262,36 +269,3 @@ class Admission:
         self._rate.drained(nbytes)
         self.requests -= 1
         self.nbytes -= nbytes
-
-
-class DrainRate:
-    """Requests and bytes that leave per second of work: an exponentially weighted average."""
-
-    def __init__(self) -> None:
-        self._last: float | None = None
-        self._busy_s = 0.0
-        self._requests = 0.0
-        self._nbytes = 0.0
-
-    def advance(self, now: float, *, busy: bool) -> None:
-        """Let time pass; time without work says nothing about the rate and is left out."""
-        if self._last is not None and busy:
-            # Each sum is the integral of its rate, weighted by exp(-age / RATE_MEMORY_S).
-            decay = math.exp((self._last - now) / RATE_MEMORY_S)
-            self._busy_s = self._busy_s * decay + RATE_MEMORY_S * (1 - decay)
-            self._requests *= decay
-            self._nbytes *= decay
-        self._last = now
-
-    def drained(self, nbytes: int) -> None:
-        """Count one request that has left."""
-        self._requests += 1
-        self._nbytes += nbytes
-
-    def time_for(self, requests: float, nbytes: float) -> float:
-        """Seconds in which so much will have left; 0 where nothing was measured yet."""
-        if not self._requests:
-            return 0.0
-        by_count = requests / self._requests
-        by_bytes = nbytes / self._nbytes if self._nbytes else 0.0
-        return self._busy_s * max(by_count, by_bytes)

@@ -193,12 +193,12 @@ class Connection(Counted):
         if self._patience.awaited == "body" and not self.answering():
             self._unset_keepalive_if_required()  # until the rest has come
             if self.body_left >= SINK_BYTES and not self.transport.is_closing():
-                self._incoming = Incoming(self, self.body_left, self.lanes.unwanted)
+                self._incoming = Incoming(self, self.body_left, self.lanes)
 
     async def rest(self, wanted: Wanted) -> memoryview:
         """Receive the rest of the body that is under way; see `Incoming`."""
         left, self.body_left = self.body_left, 0
-        self._incoming = Incoming(self, left, self.lanes.wanted, wanted)
+        self._incoming = Incoming(self, left, self.lanes, wanted)
         return await self._incoming.whole()
 
     def body_received(self) -> None:
@@ -226,7 +226,7 @@ class Connection(Counted):
             self._unset_keepalive_if_required()
             self._turned_away = True
             self._expect("body")
-            self._incoming = Incoming(self, refusal.left, self.lanes.unwanted)
+            self._incoming = Incoming(self, refusal.left, self.lanes)
         else:
             self._patience.awaited = None
             self.idle_again()

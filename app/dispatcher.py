@@ -175,15 +175,13 @@ class Dispatcher:
         if refusal is not None:
             raise refusal
 
-    def reserve(self, visitor: Visitor, nbytes: int, record: Record) -> Reservation | None:
-        """A place for a request whose body is still to come; None where none is kept for so large a one.
+    def reserve(self, visitor: Visitor, nbytes: int, record: Record) -> Reservation:
+        """A place for a request whose body is still to come.
 
         Raises:
             QueueFull, ShuttingDown, WorkersUnavailable.
         """
-        self.check_room(visitor, nbytes)
-        if nbytes > self._admission.reservable:
-            return None
+        self._check_open()
         return Reservation(self._admission, nbytes, visitor, record)
 
     def refusal(self, visitor: Visitor, nbytes: int, ahead: int = 0) -> QueueFull | None:

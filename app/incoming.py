@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from app.edge import ClientGone
-from app.lanes import Lane
+from app.lanes import LARGE_BYTES, Lane, Lanes
+from app.transport import unread_bytes
 
 SLICE_BYTES = 1 << 20
 """At most so much is received, or sent, before other connections have their turn."""
@@ -77,18 +78,18 @@ class Incoming(asyncio.BufferedProtocol):
     """Takes an owner's transport until `left` more bytes have come.
 
     Args:
-        lane: gives turns.
+        lanes: give turns.
         wanted: what `whole` is to return; None where the bytes are thrown away.
 
     Attributes:
         left: bytes that are still to come.
-        begun: it has had its turn; until then nothing is read.
+        begun: it is its turn, or was; until then nothing is read.
     """
 
-    def __init__(self, owner: Owner, left: int, lane: Lane, wanted: Wanted | None = None) -> None:
+    def __init__(self, owner: Owner, left: int, lanes: Lanes, wanted: Wanted | None = None) -> None:
         self._owner = owner
         self.left = left
-        self._lane = lane
+        self._lanes = lanes
         self.begun = False
         self._wanted = wanted
         self._body: memoryview | None = None
@@ -96,9 +97,19 @@ class Incoming(asyncio.BufferedProtocol):
         self._thrown = 0  # bytes thrown away since the loop was told of any
         self._moved = 0  # bytes since the last pause
         self._whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._owner.flow.pause_reading()
-        self._owner.transport.set_protocol(self)
+        owner.flow.wait()
+        owner.transport.set_protocol(self)
+        self._enter(lanes.unwanted if wanted is None else lanes.wanted)
+
+    def _enter(self, lane: Lane) -> None:
+        self._lane = lane
+        self._paced = self.left >= LARGE_BYTES
         lane.enter(self)
+
+    def ready(self) -> bool:
+        """Whether something has come."""
+        transport = self._owner.transport
+        return not transport.is_closing() and unread_bytes(transport) > 0
 
     def begin(self) -> None:
         """It is its turn."""
@@ -107,12 +118,12 @@ class Incoming(asyncio.BufferedProtocol):
             first = self._wanted.first
             try:
                 self._body = self._wanted.place()
-            except MemoryError as error:
+            except Exception as error:  # noqa: BLE001 - there is no memory, or no room any more
                 self._end(error)
-            else:
-                self._body[: len(first)] = first
-                self._place = self._body[len(first) :]
-        self._owner.flow.resume_reading()
+                return
+            self._body[: len(first)] = first
+            self._place = self._body[len(first) :]
+        self._owner.flow.go_on()
 
     async def whole(self) -> memoryview:
         """The body.
@@ -148,20 +159,25 @@ class Incoming(asyncio.BufferedProtocol):
                 self._end(error)
         if not self.left:
             self._lane.leave(self)
-            self._hand_over(self._owner)
+            # A transport asks for its protocol when it starts to read.
+            self._owner.flow.wait()
+            self._owner.transport.set_protocol(self._owner)
+            self._owner.flow.go_on()
             if self._wanted is not None and not self._whole.done():
                 self._whole.set_result(None)
             self._owner.body_received()
             return
         self._moved += nbytes + self._thrown
-        if self._moved >= SLICE_BYTES - SINK_BYTES:
+        if self.begun and self._moved >= SLICE_BYTES - SINK_BYTES:
             # Else the loop would read on for as long as it fills what it is shown.
-            self._owner.flow.pause_reading()
-            pause, self._moved = self._lane.pause(self._moved), 0
-            asyncio.get_running_loop().call_later(pause, self._owner.flow.resume_reading)
+            self._owner.flow.wait()
+            pause = self._lane.pause(self._moved) if self._paced else 0
+            self._moved = 0
+            asyncio.get_running_loop().call_later(pause, self._go_on)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has gone."""
+        self.left = 0
         self._lane.leave(self)
         self.give_up()
         self._owner.connection_lost(exc)
@@ -197,11 +213,10 @@ class Incoming(asyncio.BufferedProtocol):
         self.left -= thrown
         return thrown
 
-    def _hand_over(self, protocol: object) -> None:
-        """Let another protocol read; a transport asks for it when it starts to read."""
-        self._owner.flow.pause_reading()
-        self._owner.transport.set_protocol(protocol)
-        self._owner.flow.resume_reading()
+    def _go_on(self) -> None:
+        """The pause is over; others may have their turn by now."""
+        if self.begun and self.left:
+            self._owner.flow.go_on()
 
     def _end(self, error: Exception) -> None:
         # Where the body is thrown away, nobody would ever take the error.
@@ -210,6 +225,11 @@ class Incoming(asyncio.BufferedProtocol):
         self._forget()
 
     def _forget(self) -> None:
-        """Nobody wants the body any more."""
+        """Nobody wants the body any more; what is still to come of it waits for its turn among its like."""
         self._body = self._wanted = None
         self._place = fresh(SINK_BYTES if self.left else 0)
+        if self.left and self._lane is self._lanes.wanted:
+            self._lane.leave(self)
+            self.begun = False
+            self._owner.flow.wait()
+            self._enter(self._lanes.unwanted)

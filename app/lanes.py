@@ -23,15 +23,15 @@ LEAST = 2
 """So many receive at once, however large they are: one client's turn to send is another's to be read."""
 
 LOOK_S = 0.05
-"""How often it is seen who is slow, while somebody waits."""
+"""How often it is seen who is slow, and who has something to receive, while somebody waits."""
 
 FAST_BYTES = 1 << 20
 """Who receives fewer bytes from one look to the next is slow: 20 MiB/s."""
 
 
 UNWANTED_RATE = 256 << 20
-"""Bytes of refused bodies in a second. Those who send and receive them are in the way of those who compute:
-without a bound, 64 clients who send 50 MB again and again leave the workers nearly nothing."""
+"""Bytes of large refused bodies in a second. Those who send and receive them are in the way of those who
+compute: without a bound, 64 clients who send 50 MB again and again leave the workers nearly nothing."""
 
 
 class Guest(Protocol):
@@ -42,6 +42,9 @@ class Guest(Protocol):
     """
 
     left: int
+
+    def ready(self) -> bool:
+        """Whether some of them are there."""
 
     def begin(self) -> None:
         """It is its turn."""
@@ -61,6 +64,7 @@ class Lane:
         self._fast: dict[Guest, int] = {}
         self._waiting: dict[Guest, None] = {}
         self._look: asyncio.TimerHandle | None = None
+        self._giving = False
 
     def enter(self, guest: Guest) -> None:
         """Have `begin` called, now or later; `leave` ends it in any case."""
@@ -83,17 +87,28 @@ class Lane:
         return self._free - now
 
     def _go_on(self) -> None:
-        """Give turns, as far as there is room."""
+        """Give turns, as far as there is room: first to those who have something to receive."""
+        if self._giving:
+            return  # somebody had no use for its turn; whoever gave it goes on
+        self._giving = True
+        try:
+            self._give()
+        finally:
+            self._giving = False
+        if self._waiting and self._look is None:
+            self._look = asyncio.get_running_loop().call_later(LOOK_S, self._see)
+
+    def _give(self) -> None:
         while self._waiting:
-            guest = next(iter(self._waiting))
+            first = next((guest for guest in self._waiting if guest.ready()), None)
+            guest = first or next(iter(self._waiting))
             under_way = sum(each.left for each in self._fast)
             if len(self._fast) >= LEAST and under_way + guest.left > ROOM_BYTES:
                 break
             del self._waiting[guest]
-            self._fast[guest] = guest.left
+            # Who has something to receive is not found slow before it had a whole look's time for it.
+            self._fast[guest] = guest.left + (FAST_BYTES if first else 0)
             guest.begin()
-        if self._waiting and self._look is None:
-            self._look = asyncio.get_running_loop().call_later(LOOK_S, self._see)
 
     def _see(self) -> None:
         """Let others past those who are slow."""

@@ -22,7 +22,7 @@ FAST_BYTES = 1 << 20
 
 
 class Reservation:
-    """A permit of `Admission` for a body that is not whole.
+    """A permit of `Admission` for a body that is not whole, where so many may be kept.
 
     Args:
         nbytes: that are reserved.
@@ -33,20 +33,24 @@ class Reservation:
     """
 
     def __init__(self, admission: Admission, nbytes: int, visitor: Visitor, record: Record) -> None:
-        admission.reserve(nbytes, monotonic(), visitor)
         self._admission = admission
         self._visitor = visitor
         self._record = record
-        self._nbytes = nbytes
+        self._asked = nbytes
+        self._nbytes = 0  # that are reserved now
         self._come = 0
         self._look: asyncio.TimerHandle | None = None
-        self.watch()
+        self.begin()
 
-    def watch(self) -> None:
-        """The client is to send from now on."""
-        self._come = self._record.bytes_in
-        if self._nbytes and self._look is None:
-            self._look = asyncio.get_running_loop().call_later(LOOK_S, self._see)
+    def begin(self) -> None:
+        """The client is to send from now on.
+
+        Raises:
+            QueueFull: it has no place, and there is no room any more.
+        """
+        if not self._nbytes:
+            self._ask(monotonic())
+        self._watch()
 
     def rest(self) -> None:
         """It is not, for it is not read."""
@@ -71,9 +75,23 @@ class Reservation:
         self.end()
         self._admission.acquire(nbytes, now, self._visitor, reserved)
 
+    def _ask(self, now: float) -> None:
+        if self._admission.may_reserve(self._asked):
+            self._admission.reserve(self._asked, now, self._visitor)
+            self._nbytes = self._asked
+            return
+        refusal = self._admission.refusal(self._asked, now, self._visitor)
+        if refusal is not None:
+            raise refusal
+
+    def _watch(self) -> None:
+        self._come = self._record.bytes_in
+        if self._nbytes and self._look is None:
+            self._look = asyncio.get_running_loop().call_later(LOOK_S, self._see)
+
     def _see(self) -> None:
         self._look = None
         if self._record.bytes_in - self._come < FAST_BYTES:
             self.end()
         else:
-            self.watch()
+            self._watch()

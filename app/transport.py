@@ -25,11 +25,28 @@ class Flow(FlowControl):
     def __init__(self, transport: asyncio.Transport, pipeline: Sized, held: Sized) -> None:
         super().__init__(transport)
         self._pipeline, self._held = pipeline, held
+        self._waits = False
+
+    def wait(self) -> None:
+        """Read nothing more until `go_on`, whoever would have reading resumed."""
+        self._waits = True
+        self.pause_reading()
+
+    def go_on(self) -> None:
+        """Read on."""
+        self._waits = False
+        self.resume_reading()
 
     def resume_reading(self) -> None:
-        """Read on, unless requests wait."""
-        if not self._pipeline and not self._held:
+        """Read on, unless requests wait, or a body for its turn."""
+        if not self._pipeline and not self._held and not self._waits:
             super().resume_reading()
+
+
+def unread_bytes(transport: asyncio.Transport) -> int:
+    """Bytes that the client has sent and nobody has read."""
+    there = fcntl.ioctl(transport.get_extra_info("socket"), termios.FIONREAD, bytes(4))
+    return int.from_bytes(there, sys.byteorder)
 
 
 def unsent_bytes(transport: asyncio.Transport) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, ClassVar, Protocol
 
 from engine.geometry import Adaptive, Axis, Windows, same_padding, strided_out
@@ -86,6 +87,9 @@ class Pool(Operation):
         pads = [
             (axis.low, axis.high) if own and isinstance(axis, Axis) else (0, 0) for axis in axes
         ]
+        members = pooling.visits
+        if not own:
+            members = channels * prod(Adaptive(axis.size, axis.out).visits for axis in axes)
         return Plan(
             operation=self.name,
             config=config,
@@ -93,7 +97,7 @@ class Pool(Operation):
             tails=(("x", x), ("dx", x), ("y", y), ("dy", y), ("indices", y)),
             padding=tuple(pads),
             receptive_field=tuple(axis.extent for axis in axes),
-            flops=(pooling.visits, pooling.visits),
+            flops=(members, members),
             steps=self.steps(config, pooling),
             geometry=Geometry(pooling, channels_last),
             scratch_bytes=pooling.workspace_bytes,

@@ -78,9 +78,9 @@ class Intake:
         self.held -= size
 
     def _place(self, asked: Asked, size: int, aligned: Aligned | None) -> memoryview:
-        """Memory for a body, which is received from now on."""
+        """Memory for a body, which is received from now on, if there is still room for it."""
         if asked.reserved is not None:
-            asked.reserved.watch()
+            asked.reserved.begin()
         berth = None
         if self._berths is not None and aligned is not None:
             berth = self._berths.take(size, aligned(size))

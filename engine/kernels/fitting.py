@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import product
 from math import prod
 
-from engine.geometry import Axis, block_tile, even, ranges, tiles
+from engine.geometry import Axis, Tile, block_tile, even, ranges, tiles
 from engine.kernels import tracing
 from engine.kernels.pooling import RUN_BLOCKS, Blocks, Pooling
 from engine.kernels.winners import room
@@ -64,4 +64,10 @@ def winner_blocks(
 
 def argmax_blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
     """Blocks for positions of maxima."""
-    return winner_blocks(p, samples, itemsize, tracing.room, axes=tracing.suits(p))
+
+    def room(axes: tuple[Axis, ...], tile: Tile, inner: int, itemsize: int) -> int:
+        # What is made of the results is beside the scratch: positions are integers of eight bytes.
+        outputs = prod(hi - lo for lo, hi in tile) * inner
+        return tracing.room(axes, tile, inner, itemsize) + 8 * outputs
+
+    return winner_blocks(p, samples, itemsize, room, axes=tracing.suits(p))

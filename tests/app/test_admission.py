@@ -12,12 +12,12 @@ from app.admission import (
     TOLD_S,
     Admission,
     CostLimits,
-    DrainRate,
     QueueLimits,
     check_cost,
     tensor_bytes,
     work,
 )
+from app.draining import DrainRate
 from app.errors import LimitExceeded, QueueFull
 from app.promises import NOBODY, Visitor
 
@@ -186,3 +186,21 @@ def test_idle_time_does_not_slow_the_measured_rate() -> None:
     rate.advance(3600.0, busy=False)
     assert rate.time_for(50, 0) == before == pytest.approx(0.5, rel=0.1)
     assert rate.time_for(0, 10**6) == pytest.approx(10.0, rel=0.1)
+
+
+def test_what_is_reserved_is_no_work() -> None:
+    """Nobody is told to wait for bodies that are still to come, nor do they make the workers look slow."""
+    admission = Admission(QueueLimits(requests=10, nbytes=100))
+    for _ in range(3):
+        admission.acquire(10, 0.0)
+        admission.release(10, 1.0)
+    admission.acquire(80, 1.0)
+    before = admission.refusal(30, 1.0, NOBODY)
+    admission.reserve(10, 1.0, NOBODY)
+    admission.release(80, 9.0)
+    admission.acquire(85, 90.0)  # it was reserved for long, and nobody had anything to work on
+    after = admission.refusal(30, 90.0, NOBODY)
+    assert before is not None
+    assert after is not None
+    assert (admission.reserving, admission.reserved) == (1, 10)
+    assert after.retry_after < 60

@@ -19,7 +19,7 @@ from app.connection import Connection, bounded
 from app.edge import ARRIVED, REST
 from app.few import SMALL_BODY
 from app.framing import PIECE_BYTES
-from app.incoming import Wanted
+from app.incoming import Incoming, Wanted
 from app.lanes import LARGE_BYTES, LEAST
 from app.options import load
 from tests.app.asgi import running
@@ -158,7 +158,10 @@ def test_a_broken_body_takes_no_answer_from_the_requests_before_it(owed: int, be
     asyncio.run(scenario())
 
 
-def test_the_time_for_a_body_does_not_run_while_others_have_their_turn() -> None:
+def test_the_time_for_a_body_does_not_run_while_others_have_their_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Incoming, "ready", lambda _: True)
     size = LARGE_BYTES + 1
 
     async def scenario() -> None:

@@ -22,7 +22,7 @@ import pytest
 
 from app.edge import LINGER_S
 from app.incoming import CAN_DISCARD, SLICE_BYTES, Incoming
-from app.lanes import LARGE_BYTES, ROOM_BYTES, UNWANTED_RATE, Lane
+from app.lanes import LARGE_BYTES, ROOM_BYTES, UNWANTED_RATE, Lanes
 from app.routes.body import IN_PLACE_BYTES
 from benchmarks.stress.service import until
 from tests import metrics
@@ -239,7 +239,7 @@ def test_a_client_that_leaves_what_nobody_wants_unsent_is_no_error() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
         transport = SimpleNamespace(set_protocol=lambda _: None)
         owner: Any = SimpleNamespace(transport=transport, flow=Mock(), connection_lost=Mock())
-        Incoming(owner, 1000, Lane()).connection_lost(None)
+        Incoming(owner, 1000, Lanes()).connection_lost(None)
         gc.collect()
         assert not complaints
         owner.connection_lost.assert_called_once_with(None)
@@ -252,7 +252,7 @@ def test_what_nobody_wants_is_thrown_away_where_it_is() -> None:
     async def scenario(theirs: socket.socket, ours: socket.socket) -> None:
         transport = Mock(get_extra_info=lambda _: ours)
         owner: Any = SimpleNamespace(transport=transport, flow=Mock(), body_received=Mock())
-        incoming = Incoming(owner, 1000, Lane())
+        incoming = Incoming(owner, 1000, Lanes())
         assert len(incoming.get_buffer(-1)) == 1000  # nothing has come
         theirs.sendall(bytes(600))
         assert len(incoming.get_buffer(-1)) == 400
@@ -282,14 +282,14 @@ def test_others_have_their_turn_while_much_is_thrown_away(
 ) -> None:
     async def scenario() -> None:
         owner: Any = SimpleNamespace(transport=Mock(), flow=Mock())
-        incoming = Incoming(owner, 10 * SLICE_BYTES, Lane())
+        incoming = Incoming(owner, 10 * SLICE_BYTES, Lanes())
         owner.flow.reset_mock()
         incoming.get_buffer(-1)
         incoming.buffer_updated(1)
-        assert owner.flow.pause_reading.called == waits
-        assert not owner.flow.resume_reading.called
+        assert owner.flow.wait.called == waits
+        assert not owner.flow.go_on.called
         await asyncio.sleep(0.01)
-        assert owner.flow.resume_reading.called == waits
+        assert owner.flow.go_on.called == waits
 
     monkeypatch.setattr(Incoming, "_discard", lambda _: thrown)
     asyncio.run(scenario())

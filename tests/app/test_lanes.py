@@ -14,13 +14,19 @@ from app.lanes import FAST_BYTES, LARGE_BYTES, LEAST, ROOM_BYTES, Lane
 class Guest:
     """Somebody who has so much to receive."""
 
-    def __init__(self, lane: Lane, left: int) -> None:
+    def __init__(self, lane: Lane, left: int, *, sends: bool = True, wanted: bool = True) -> None:
         self.left = left
         self.begun = 0
+        self._lane, self._sends, self._wanted = lane, sends, wanted
         lane.enter(self)
+
+    def ready(self) -> bool:
+        return self._sends
 
     def begin(self) -> None:
         self.begun += 1
+        if not self._wanted:
+            self._lane.leave(self)
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
@@ -75,6 +81,10 @@ def test_others_go_past_those_who_are_slow(monkeypatch: pytest.MonkeyPatch) -> N
     async def scenario() -> None:
         lane = Lane()
         slow, fast, *others = [Guest(lane, 10 * ROOM_BYTES) for _ in range(4)]
+        assert lane._look is not None
+        lane._look.cancel()
+        lane._see()  # they had hardly begun
+        assert begun([slow, fast, *others]) == [1, 1, 0, 0]
         slow.left -= FAST_BYTES - 1
         fast.left -= FAST_BYTES
         while not others[0].begun:
@@ -84,6 +94,31 @@ def test_others_go_past_those_who_are_slow(monkeypatch: pytest.MonkeyPatch) -> N
         assert not others[1].begun
         lane.leave(fast)
         assert others[1].begun
+
+    run(scenario)
+
+
+def test_who_sends_goes_before_those_who_do_not() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        silent = [Guest(lane, ROOM_BYTES, sends=False) for _ in range(500)]
+        assert begun(silent) == [1] * LEAST + [0] * (500 - LEAST)
+        sending = Guest(lane, ROOM_BYTES)
+        while not sending.begun:
+            await asyncio.sleep(0.001)
+        assert sum(begun(silent)) == 2 * LEAST - 1  # after one look
+
+    run(scenario)
+
+
+def test_however_many_have_no_use_for_their_turn() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        first = [Guest(lane, ROOM_BYTES) for _ in range(LEAST)]
+        unwanted = [Guest(lane, ROOM_BYTES, wanted=False) for _ in range(2000)]
+        last = Guest(lane, ROOM_BYTES)
+        lane.leave(first[0])
+        assert begun([*unwanted, last]) == [1] * 2001
 
     run(scenario)
 

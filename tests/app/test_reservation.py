@@ -11,7 +11,7 @@ import pytest
 from app import reservation
 from app.admission import RESERVED, Admission, QueueLimits
 from app.errors import QueueFull
-from app.promises import NOBODY
+from app.promises import NOBODY, Visitor
 from app.record import Record
 from app.reservation import FAST_BYTES, Reservation
 
@@ -25,7 +25,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(scenario: Callable[[Admission, Record], Awaitable[None]]) -> None:
     async def whole() -> None:
-        admission = Admission(QueueLimits(requests=10, nbytes=1000))
+        admission = Admission(QueueLimits(requests=10, nbytes=2000))
         await scenario(admission, Record("id", {}, 0.0))
         assert admission.reserved == 0
 
@@ -52,23 +52,52 @@ def test_what_is_reserved_becomes_a_permit() -> None:
 def test_more_than_was_reserved_has_to_find_room() -> None:
     async def scenario(admission: Admission, record: Record) -> None:
         place = Reservation(admission, 500, NOBODY, record)
-        admission.acquire(500, monotonic())
+        admission.acquire(1500, monotonic())
         with pytest.raises(QueueFull):
             place.take(501, monotonic())
-        assert state(admission) == (1, 500, 0)
+        assert state(admission) == (1, 1500, 0)
 
     run(scenario)
 
 
-def test_no_more_is_reserved_than_a_part_of_the_queue() -> None:
+@pytest.mark.parametrize(("count", "nbytes"), [(1, int(RESERVED * 2000)), (3, 10)])
+def test_no_more_is_reserved_than_a_part_of_the_queue(count: int, nbytes: int) -> None:
+    """Others go on without, as long as there is room."""
+
     async def scenario(admission: Admission, record: Record) -> None:
-        most = int(RESERVED * 1000)
-        place = Reservation(admission, most, NOBODY, record)
+        places = [Reservation(admission, nbytes, NOBODY, record) for _ in range(count)]
+        full = state(admission)
+        assert full == (count, count * nbytes, count * nbytes)
+        other = Reservation(admission, nbytes, NOBODY, record)
+        assert state(admission) == full
+        admission.acquire(2001 - count * nbytes - nbytes, monotonic())
         with pytest.raises(QueueFull):
-            Reservation(admission, 1, NOBODY, record)
-        admission.acquire(1000 - most, monotonic())
-        place.end()
-        assert state(admission) == (1, 1000 - most, 0)
+            Reservation(admission, nbytes, NOBODY, record)
+        with pytest.raises(QueueFull):
+            other.begin()  # it is its turn, and there is no room any more
+        for place in places:
+            place.end()
+        other.begin()
+        assert admission.reserved == nbytes
+        other.end()
+
+    run(scenario)
+
+
+def test_who_came_as_told_uses_up_one_promise() -> None:
+    async def scenario(admission: Admission, _: Record) -> None:
+        here = [Visitor("", number, "there") for number in (1, 2)]
+        admission.acquire(2000, 0.0)
+        for each in here:
+            assert admission.refusal(100, 0.0, each) is not None
+            admission.left(each)
+        admission.release(2000, 0.5)
+        now = 1.0
+        assert len(admission._promises) == 2
+        admission.reserve(100, now, Visitor("", 3, "there"))
+        admission.unreserve(100, now)
+        admission.acquire(100, now, Visitor("", 3, "there"), reserved=100)
+        assert len(admission._promises) == 1
 
     run(scenario)
 
@@ -105,7 +134,7 @@ def test_a_body_that_is_not_read_keeps_its_place() -> None:
         place.rest()
         await asyncio.sleep(3 * LOOK_S)
         assert admission.reserved == 500
-        place.watch()
+        place.begin()
         while admission.reserved:
             await asyncio.sleep(LOOK_S / 10)
 

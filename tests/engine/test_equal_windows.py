@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,16 @@ def test_padding_that_only_we_see_is_not_told(shape: tuple[int, ...], output: li
     for name in ("adaptive_max_pool", "adaptive_avg_pool"):
         report = engine.plan(name, {"output_size": output}, {"x": shape}).report()
         assert report["padding"] == [[0, 0]] * len(output)
+
+
+def test_padding_that_only_we_see_is_no_work() -> None:
+    for sizes, out in (([2, 2, 2], [3, 3, 3]), ([9], [5]), ([13, 14], [7, 7]), ([13], [6])):
+        report = engine.plan(
+            "adaptive_max_pool", {"output_size": out}, {"x": (1, 2, *sizes)}
+        ).report()
+        members = [Adaptive(*pair) for pair in zip(sizes, out, strict=True)]
+        counts = [sum(hi - lo for lo, hi in map(a.window, range(a.out))) for a in members]
+        assert report["flops"]["forward"] == 2 * prod(counts)
 
 
 def test_an_axis_that_does_not_divide_has_no_padding_either() -> None:

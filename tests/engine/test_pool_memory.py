@@ -157,6 +157,35 @@ def test_pooling_holds_its_workspace_whatever_the_size_of_a_sample(
     assert call.cost(samples).workspace_bytes <= 12 << 20
 
 
+@pytest.mark.parametrize(
+    ("config", "x", "action"),
+    [
+        (
+            {"layout": "NWC", "kernel": 80, "stride": 1, "dilation": 2, "return_indices": True},
+            (8, 43461, 3),
+            "forward",
+        ),
+        ({"kernel": 64, "stride": 1, "padding": 31}, (8, 3, 40000), "backward"),
+        (
+            {"kernel": [3, 11], "stride": [1, 3], "padding": [1, 5], "return_indices": True},
+            (1, 2000, 26, 17),
+            "forward",
+        ),
+    ],
+    ids=["channels last", "gradients", "two axes"],
+)
+def test_positions_of_maxima_hold_the_workspace_whatever_the_numbers(
+    config: dict[str, Any], x: tuple[int, ...], action: str
+) -> None:
+    """Where zeros of padding count, and where no number is above minus infinity."""
+    config = {"pad_value": "zero", **config}
+    tensors = {"x": np.full(x, -np.inf, np.float32)}
+    if action == "backward":
+        y = engine.plan("max_pool", config, {"x": x}).report()["shapes"]["y"]
+        tensors["dy"] = np.ones(y, np.float32)
+    assert_workspace_holds("max_pool", action, config, tensors)
+
+
 def test_settling_nan_of_a_large_plane_holds_the_workspace() -> None:
     dy = np.zeros((1, 1, 7_000_000))
     dy[..., ::1000] = np.nan

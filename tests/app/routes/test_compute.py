@@ -172,8 +172,9 @@ def test_a_large_body_that_comes_has_its_place_and_one_that_does_not_loses_it(
     monkeypatch.setattr(reservation, "LOOK_S", 0.1)
 
     async def scenario() -> None:
-        async with running(max_queue_bytes="1MiB") as app:
+        async with running(max_queue_bytes="4MiB") as app:
             admission = app.state.dispatcher._admission
+            admission.acquire(3200 << 10, time.monotonic())
             dawdling = Client([])  # announces its body, and sends none of it
             task = asyncio.create_task(ask(app, "POST", path, headers, dawdling))
             while not admission.reserved:
@@ -186,7 +187,7 @@ def test_a_large_body_that_comes_has_its_place_and_one_that_does_not_loses_it(
             assert (await ask(app, "POST", path, headers, body)).status == 200
             dawdling.gone.set()
             await task
-            assert (admission.reserved, admission.requests, admission.nbytes) == (0, 0, 0)
+            assert (admission.reserved, admission.requests, admission.nbytes) == (0, 1, 3200 << 10)
 
     asyncio.run(scenario())
 
@@ -210,7 +211,7 @@ def test_who_takes_the_room_while_a_body_comes_does_not_take_its_place() -> None
     path = "/v1/max_pool/forward"
 
     async def scenario() -> None:
-        async with running(max_queue_bytes="1MiB") as app:
+        async with running(max_queue_bytes="4MiB") as app:
             admission = app.state.dispatcher._admission
             # From now on it is known how much such a body's tensors come to.
             assert (await ask(app, "POST", path, headers, body)).status == 200
@@ -219,7 +220,7 @@ def test_who_takes_the_room_while_a_body_comes_does_not_take_its_place() -> None
             while not admission.reserved:
                 await asyncio.sleep(0)
             admission.acquire(1 << 18, time.monotonic())
-            admission.nbytes += 1 << 20  # by which there is no room any more
+            admission.nbytes += 4 << 20  # by which there is no room any more
             client.goes_on.set()
             assert (await task).status == 200
             assert (admission.reserved, admission.requests) == (0, 1)
