@@ -29,7 +29,7 @@ FAST_BYTES = 1 << 20
 """Who receives fewer bytes from one look to the next is slow: 20 MiB/s."""
 
 
-UNWANTED_RATE = 256 << 20
+UNWANTED_RATE = 768 << 20
 """Bytes of large refused bodies in a second. Those who send and receive them are in the way of those who
 compute: without a bound, 64 clients who send 50 MB again and again leave the workers nearly nothing."""
 
