@@ -142,6 +142,11 @@ WIDEST = 448
 """Positions of a block: the patches of more leave the second-level cache before they are multiplied."""
 
 
+def row_major(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Numbers from one place to the next along each axis of an array whose last axis is one run."""
+    return tuple(prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
+
+
 def block_tile(out: Sequence[int], width: int) -> tuple[int, ...]:
     """Output positions per block: at most `width`, whole rows where they fit, evenly cut.
 

@@ -103,8 +103,9 @@ class Compute:
             raise ShuttingDown
         visitor = visitor_of(record, scope)
         asked = Asked(record, scope, receive, exchange, deadline, client, visitor)
-        if record.action != "plan":
-            asked = asked._replace(reserved=self._reserve(asked))
+        reserved = self._reserve(asked) if record.action != "plan" else None
+        if reserved is not None:
+            asked = asked._replace(reserved=reserved)
         try:
             if self._desks is not None and exchange.request == "json":
                 self._desks.check_room(int(headers.get(b"content-length", b"0")), visitor)
@@ -114,8 +115,8 @@ class Compute:
             finally:
                 self._quotas.leave(client)
         finally:
-            if asked.reserved is not None:
-                asked.reserved.end()
+            if reserved is not None:
+                reserved.end()
 
     async def _serve(self, asked: Asked, send: Send) -> None:
         """Serve a request that is let in."""

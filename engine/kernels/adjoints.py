@@ -16,7 +16,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from engine.geometry import Axis
+from engine.geometry import Axis, row_major
 from engine.kernels import direct, flat, folding, folds, scattered
 from engine.kernels.correlation import SHARED_FLOPS, Correlation, Phase
 from engine.kernels.phases import residues
@@ -150,9 +150,8 @@ def _folding(c: Correlation) -> int:
         started += 100_000 * folds.sums(c, parts)
     else:
         widths = [row(axis).width for axis in c.axes]
-        steps = [prod(widths[d + 1 :]) for d in range(len(widths))]
-        reach = sum((w - n) * s for w, n, s in zip(widths, c.positions, steps, strict=True))
-        columns = (c.positions[0] * steps[0] + reach) * c.taps * c.channels
+        places = c.positions[0] * row_major(widths)[0] + folds.reached(widths, c.positions)
+        columns = places * c.taps * c.channels
     return c.groups * (columns * (c.outputs + 32) // 4 + 60 * _inputs(c) + started)
 
 

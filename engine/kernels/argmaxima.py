@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import Tile
+from engine.geometry import Tile, row_major
 from engine.kernels.patches import within
 from engine.kernels.pooling import Pooling
 from engine.kernels.windows import PASS, whole
@@ -36,11 +36,10 @@ def argmaxima(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
     best, taps = _largest(rows)
     shape = (*x.shape[:2], *counts)
     stand = np.unravel_index(taps.reshape(shape), sizes)
-    where, step = np.zeros(shape, np.int64), 1
-    for axis in reversed(range(len(sizes))):
+    where = np.zeros(shape, np.int64)
+    for axis, step in enumerate(row_major(p.inputs)):
         starts = np.arange(*tile[axis]) * sizes[axis]
         where += (stand[axis] + starts.reshape(-1, *(1,) * (len(sizes) - 1 - axis))) * step
-        step *= p.inputs[axis]
     return best.reshape(shape), where
 
 

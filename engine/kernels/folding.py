@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import ranges
+from engine.geometry import ranges, row_major
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.folds import Folding, Part, parts, plan
@@ -227,7 +227,7 @@ def _sums(
 ) -> Iterator[tuple[tuple[int, ...], Array]]:
     """For each residue that taps meet, its columns (c, *taps, pitch), each where it is added."""
     kernel = (part.last - part.first, *c.kernel[1:])
-    rows = [prod(kernel[d + 1 :]) * found.pitch for d in range(len(found.rows))]
+    rows = [step * found.pitch for step in row_major(kernel)]
     for taps in product(part.taps, *(r.taps for r in found.rows[1:])):
         start, shape, strides = found.reach, [channels], [prod(kernel) * found.pitch]
         for one, count, step, each in zip(taps, kernel, found.steps, rows, strict=True):

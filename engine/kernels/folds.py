@@ -7,11 +7,12 @@ further down.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd, prod
 
-from engine.geometry import Axis, ranges
+from engine.geometry import Axis, ranges, row_major
 from engine.kernels.correlation import Correlation
 from engine.kernels.products import LINE
 from engine.kernels.slabs import Row, Taps, row
@@ -74,6 +75,12 @@ def sums(c: Correlation, found: Folding) -> int:
     return blocks * -(-c.axes[0].kernel // found.few) * prod(len(r.taps) for r in found.rows)
 
 
+def reached(widths: Sequence[int], positions: Sequence[int]) -> int:
+    """How far the last tap of all reaches beyond an output's own place, in planes of these widths."""
+    steps = row_major(widths)
+    return sum((w - n) * s for w, n, s in zip(widths, positions, steps, strict=True))
+
+
 def _cut(c: Correlation, few: int, most: int, close: bool) -> Folding | None:
     """A block of at most `most` channels and of `few` taps; None if it does not fit.
 
@@ -81,10 +88,8 @@ def _cut(c: Correlation, few: int, most: int, close: bool) -> Folding | None:
     """
     rows, capacity = tuple(map(row, c.axes)), PART_BYTES // c.itemsize
     first = row(replace(c.axes[0], kernel=few))
-    steps = tuple(prod(r.width for r in rows[d + 1 :]) for d in range(len(rows)))
-    # How far the last tap of all reaches beyond an output's own place.
     widths = (first.width, *(r.width for r in rows[1:]))
-    reach = sum((w - n) * s for w, n, s in zip(widths, c.positions, steps, strict=True))
+    steps, reach = row_major(widths), reached(widths, c.positions)
     plane = rows[0].width * steps[0] * prod(r.residues for r in rows)
     columns = few * c.taps // c.axes[0].kernel
     # Rows of outputs that a block has at least, in places.

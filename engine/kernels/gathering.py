@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import Axis, Tile
+from engine.geometry import Axis, Tile, row_major
 from engine.kernels.borders import runs
 from engine.kernels.slabs import occupied
 from engine.threads import scratch
@@ -117,7 +117,7 @@ def _moves(
 def _views(
     axes: Sequence[Axis], tile: Tile, shape: Sequence[int], itemsize: int
 ) -> Iterator[tuple[Index, tuple[int, ...], int, tuple[int, ...]]]:
-    steps = [prod(shape[d + 1 :]) * itemsize for d in range(len(shape))]
+    steps = [step * itemsize for step in row_major(shape)]
     rows = [*steps[: len(axes) - 1], itemsize]
     kernel = [axis.kernel for axis in axes]
     out = tuple(hi - lo for lo, hi in tile)

@@ -19,7 +19,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from engine.geometry import Axis, Tile
+from engine.geometry import Axis, Tile, row_major
 from engine.kernels.slabs import copies
 
 Array = NDArray[Any]
@@ -172,7 +172,7 @@ def recipe(axes: tuple[Axis, ...], tile: Tile, inner: int) -> Recipe:
     """The recipe of a tile of arrays whose last axis has `inner` elements."""
     folds = [fold(axis, *span) for axis, span in zip(axes, tile, strict=True)]
     lengths = (*(each.length for each in folds), inner)
-    units = [prod(lengths[axis + 1 :]) for axis in range(len(axes))]
+    units = row_major(lengths)[:-1]
     split, moves = boxes([each.moves for each in folds], inner)
     borders: list[Index] = []
     for target, _ in moves:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.geometry import row_major
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import part
 from engine.kernels.gathering import as_items
@@ -68,7 +69,7 @@ def flat(c: Correlation) -> Flat:
     """How the maps of a correlation are laid out."""
     padded = tuple(a.low + a.size + a.high for a in c.axes)
     plane, outputs = prod(padded), c.places
-    steps = tuple(prod(padded[d + 1 :]) for d in range(len(padded)))
+    steps = row_major(padded)
     length = 1 + sum((p - 1) * step for p, step in zip(c.positions, steps, strict=True))
     rows, capacity = c.channels * c.taps, PART_BYTES // c.itemsize
     shifted = c.channels * c.kernel[-1] * prod(padded[:-1]) * c.positions[-1]

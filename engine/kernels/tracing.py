@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import Axis, Tile
+from engine.geometry import Axis, Tile, row_major
 from engine.kernels import argmaxima
 from engine.kernels.kept import kept
 from engine.kernels.pooling import Pooling, canonical, stored
@@ -103,17 +103,12 @@ def traced(p: Pooling, axes: tuple[Axis, ...], x: Array, tile: Tile) -> tuple[Ar
         v.run()
         blank = v.best == lowest if found.empty else None
     first: Array = np.zeros((), np.int64)
-    for axis, (lo, hi), unit in zip(axes, tile, units(p.inputs), strict=True):
+    for axis, (lo, hi), unit in zip(axes, tile, row_major(p.inputs), strict=True):
         first = first[..., None] + (np.arange(lo, hi) * axis.stride - axis.low) * unit
     where = v.far + first[..., None]
     if blank is not None:
         where[blank] = -1
     return canonical(p, best), canonical(p, where)
-
-
-def units(sizes: Sequence[int]) -> list[int]:
-    """How many numbers of an array there are from one place to the next along each axis."""
-    return [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
 
 
 def room(axes: tuple[Axis, ...], tile: Tile, inner: int, itemsize: int) -> int:
@@ -132,7 +127,7 @@ def _joined(size: int, stages: Stages) -> int:
 def _reaches(axes: Sequence[Axis]) -> list[int]:
     """Positions from tap to tap along each axis."""
     sizes = [axis.size for axis in axes]
-    return [axis.dilation * unit for axis, unit in zip(axes, units(sizes), strict=True)]
+    return [axis.dilation * unit for axis, unit in zip(axes, row_major(sizes), strict=True)]
 
 
 def _width(axes: Sequence[Axis]) -> np.dtype[Any]:

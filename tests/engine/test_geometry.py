@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from engine.geometry import (
     blocking,
     lengths,
     ranges,
+    row_major,
     same_padding,
     strided_out,
     tiles,
@@ -162,3 +164,8 @@ def test_lengths_are_those_of_the_ranges(size: int, step: int) -> None:
 def test_placed(start: int, stop: int, inputs: tuple[int, int], places: tuple[int, int]) -> None:
     axis = Axis(6, 3, 1, 1, 0, 0, 4)
     assert axis.placed(start, stop) == (slice(*inputs), slice(*places))
+
+
+def test_row_major_steps_are_those_of_an_array() -> None:
+    for sizes in ((), (5,), (2, 3), (4, 1, 7)):
+        assert row_major(sizes) == np.zeros(sizes, np.int8).strides

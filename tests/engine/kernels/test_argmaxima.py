@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
 from engine import threads
 from engine.geometry import Adaptive, Axis, tiles
 from engine.kernels import argmaxima
 from engine.kernels.pooling import Pooling
+from tests.engine.kernels.maxima import check_answers, drawn, gradient
 from tests.engine.reference import pools
 
 LAYERS: list[tuple[tuple[int, ...], list[int]]] = [
@@ -39,20 +39,6 @@ def pooling(sizes: tuple[int, ...], outs: list[int], *, last: bool = False) -> P
     return Pooling(tuple(axes), 3, last)
 
 
-def drawn(shape: tuple[int, ...], dtype: str, numbers: str) -> np.ndarray:
-    rng = np.random.default_rng(3)
-    x = rng.standard_normal(shape).astype(dtype)
-    if numbers == "distinct":
-        return x
-    x = np.round(x).clip(-1, 1) * np.where(rng.random(shape) < 0.5, -1, 1).astype(dtype)
-    if numbers == "special":
-        x[rng.random(shape) < 0.01] = np.nan
-        x[rng.random(shape) < 0.3] = -np.inf
-        x[0, 0] = -np.inf
-        x[-1, -1, ..., ::2] = np.inf
-    return x
-
-
 def test_what_suits() -> None:
     assert argmaxima.suits(pooling((56, 56), [1, 1]))
     assert argmaxima.suits(pooling((48,), [2], last=True))
@@ -72,25 +58,12 @@ def test_answers_are_those_of_the_reference(
     layout = {1: "NWC", 2: "NHWC", 3: "NDHWC"}[len(outs)] if last else None
     config: dict[str, Any] = {"output_size": outs, "return_indices": True, "layout": layout}
     x = drawn(shape, dtype, numbers)
-    dy = np.random.default_rng(4).integers(-9, 9, (*shape[:2], *outs)).astype(dtype)
-    if numbers == "special":
-        dy[0, 1] = np.inf
-        dy[1, 0] = np.nan
+    dy = gradient((*shape[:2], *outs), dtype, numbers)
     if last:
         x, dy = np.moveaxis(x, 1, -1), np.moveaxis(dy, 1, -1)
     want = pools.adaptive_max_forward(config, {"x": x})
     want |= pools.adaptive_max_backward(config, {"x": x, "dy": dy})
-    for number in (1, 2):
-        threads.set_threads(number)
-        # What lies otherwise in memory is no other layer.
-        for given in (x, np.repeat(x, 2, axis=-1)[..., ::2], np.asfortranarray(x)):
-            got = engine.forward("adaptive_max_pool", config, x=given)
-            got |= engine.backward("adaptive_max_pool", config, x=given, dy=dy)
-            for name, array in want.items():
-                np.testing.assert_array_equal(got[name], array, err_msg=name)
-        for i in range(len(x)):
-            alone = engine.backward("adaptive_max_pool", config, x=x[i : i + 1], dy=dy[i : i + 1])
-            assert alone["dx"].tobytes() == got["dx"][i : i + 1].tobytes()
+    check_answers("adaptive_max_pool", config, x, dy, want)
 
 
 def test_tiles_know_where_they_lie() -> None:

@@ -11,16 +11,7 @@ from engine.geometry import Axis
 from engine.kernels.residues import recipe
 from engine.kernels.winners import ordered, reduced, reduction
 from engine.threads import SCRATCH_BYTES, Arena
-
-AXES: list[tuple[Axis, ...]] = [
-    (Axis(9, 3, 1, 1, 1, 1, 9),),
-    (Axis(5, 2, 2, 1, 4, 0, 4),),  # the first two windows hold no input
-    (Axis(8, 2, 2, 1, 0, 0, 4), Axis(6, 2, 2, 1, 0, 0, 3)),
-    (Axis(7, 3, 2, 1, 1, 1, 4), Axis(9, 3, 2, 1, 1, 1, 5)),
-    (Axis(9, 2, 3, 2, 0, 2, 3), Axis(10, 1, 4, 1, 0, 0, 3)),
-    (Axis(5, 2, 1, 3, 3, 3, 8), Axis(6, 3, 2, 2, 0, 0, 1)),
-    (Axis(4, 2, 2, 1, 0, 0, 2), Axis(5, 3, 1, 1, 1, 1, 5), Axis(6, 2, 2, 1, 1, 1, 4)),
-]
+from tests.engine.kernels.maxima import AXES
 
 
 @pytest.mark.parametrize("axes", AXES, ids=str)
