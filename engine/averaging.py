@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from engine.geometry import Tile
 from engine.kernels.fitting import blocks
 from engine.kernels.nan import settle
-from engine.kernels.plane_sums import mirrored, spread, tile_sum
+from engine.kernels.plane_sums import mirrored, plane_sum, spread, tile_sum
 from engine.kernels.pooling import (
     BLOCK,
     Planes,
@@ -38,6 +38,16 @@ def average(geometry: Geometry, divisor: Divisor, x: Array, y: Array) -> None:
     """Write y, the sums over windows of x divided tile by tile; both in their own layout."""
     pooling = geometry.pooling
     x, y = (channels_first(a, geometry.channels_last) for a in (x, y))
+    if pooling.whole:
+        # Nothing is cut but planes from planes; to plan tiles takes as long as a small map.
+
+        def plane(n: slice, c: slice) -> None:
+            y[n, c] = plane_sum(x[n, c], geometry.channels_last)
+
+        for_each_plane(pooling, len(x), plane)
+        y /= divisor(((0, 1),) * len(pooling.axes)).astype(y.dtype)
+        settle(y)
+        return
 
     cut, blocked = blocks(pooling, x.shape[0], x.itemsize)
     divisors = _divisors(divisor, cut, y.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ def tile_sum(
 
     They may lie in the scratch. `prepare` leaves 0 as it is.
     """
-    if all(axis.out == 1 and whole(axis) for axis in p.axes):
+    if p.whole:
         return plane_sum(x if prepare is None else prepare(x), p.channels_last)
     if axes := p.overlapping:
         return canonical(p, reduced(np.add, 0, stored(p, x), axes, tile, prepare))
@@ -66,7 +66,7 @@ def plane_sum(values: Array, channels_last: bool) -> Array:
     # Products with one: BLAS adds four vectors at a time, where NumPy waits for every addition.
     planes = values.reshape(*values.shape[:2], -1)
     size = planes.shape[2]
-    ones = np.ones(_part(size), values.dtype)
+    ones = _ones(size, values.dtype)
     cut = size - size % len(ones)
     parts = planes[..., :cut].reshape(*planes.shape[:2], -1, len(ones))
     if len(ones) < SHORT:
@@ -77,14 +77,18 @@ def plane_sum(values: Array, channels_last: bool) -> Array:
         sums = np.add.reduce(np.vecdot(parts, ones), axis=2)
     if cut < size:
         sums += np.vecdot(planes[..., cut:], ones[: size - cut])
-    return np.expand_dims(sums, axes)
+    return sums.reshape(*sums.shape, *(1 for _ in axes))
 
 
-def _part(size: int) -> int:
-    """Numbers of a part: what is left over is another pass over memory, so nothing if it can be."""
+@lru_cache(maxsize=256)
+def _ones(size: int, dtype: np.dtype[Any]) -> Array:
+    """As many ones as a part has numbers: what is left over is another pass over memory, so nothing if
+    it can be."""
     fewest = -(-size // PART)
     even = (size // parts for parts in range(fewest, 2 * fewest) if size % parts == 0)
-    return next(even, min(size, PART))
+    ones = np.ones(next(even, min(size, PART)), dtype)
+    ones.flags.writeable = False
+    return ones
 
 
 def mirrored(p: Pooling) -> Pooling | None:

@@ -39,6 +39,9 @@ LEAST_RUN = 16
 RUN_BLOCKS = 2
 """Blocks that are one where each call reads long runs: calls go fast there, and threads wait at each."""
 
+WHOLE_BLOCKS = 8
+"""Blocks that are one where nothing is held for their inputs and each plane has one result."""
+
 VISITING = 15
 """Work that takes as long as one input of one window: two blocks are worth two threads, as their calls
 pass over some hundred thousand numbers each."""
@@ -89,6 +92,11 @@ class Pooling:
         """
         axes = None if self.in_runs else self.few
         return axes if axes and any(axis.stride < axis.extent for axis in axes) else None
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether one window is all of the input, and reads each number of it once."""
+        return all(axis.out == 1 and whole(axis) for axis in self.axes)
 
     @property
     def visits(self) -> int:
@@ -170,8 +178,8 @@ class Pooling:
 
         Some more if they have one sum each and nothing is held for their inputs.
         """
-        if not copied and all(axis.out == 1 and whole(axis) for axis in self.axes):
-            blocks = 8
+        if not copied and self.whole:
+            blocks = WHOLE_BLOCKS
         most = max(1, BLOCK * blocks // self.plane)
         each = self.inner(copied=copied) if self.channels_last else most
         parts = -(-self.channels // each)
