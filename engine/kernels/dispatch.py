@@ -76,8 +76,7 @@ def _tiled(c: Correlation) -> bool:
 
 
 def _joined(c: Correlation) -> bool:
-    """True where samples may share products."""
-    # Looked at first, since it is seldom true, and quicker to tell than which kernel it is.
+    """True where samples may share products: seldom, and quicker to tell than which kernel."""
     return joined.suits(c) and not _tiled(c) and _plain_kernel(c) == "joined"
 
 
@@ -119,13 +118,17 @@ def _phase_correlations(c: Correlation) -> list[Correlation]:
 def forward_bytes(c: Correlation, ordered: bool) -> int:
     """What `correlate` holds of the weights in another form.
 
-    They are copied before if they do not come `ordered`, and once more where results lie channels last.
-    Where samples are to share products, a few are compared.
+    They are copied before if they do not come `ordered`, and once more where results are made pixel by
+    pixel. Where samples are to share products, a few are compared.
     """
-    held = _weights(c) * (1 + (not ordered) + c.channels_last)
+    held = _weights(c) * (1 + (not ordered) + _in_pixels(c))
     if _tiled(c):
         return held + tiling.filter_bytes(c)
     return held + (joined.probe_bytes(c) if _joined(c) else 0)
+
+
+def _in_pixels(c: Correlation) -> bool:
+    return c.channels_last or _plain_kernel(c) == "pixels"
 
 
 @lru_cache(maxsize=4096)
@@ -137,7 +140,7 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
     if bordered.suits(c):
         return rearranged_bytes(bordered.unbordered(c), ordered) + bordered.strip_bytes(c)
     weights = _weights(c)
-    held = weights * (1 + (not ordered) + c.channels_last)
+    held = weights * (1 + (not ordered) + any(map(_in_pixels, (c, *_phase_correlations(c)))))
     if _plain_weight(c) is pixels.backward_weight:
         return held + weights * SHARES
     several = any(k.suits(c) for k in SUMMED) or patch_sums.share_count(c) > 1
@@ -155,7 +158,6 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
 
 
 def _weights(c: Correlation) -> int:
-    """Bytes of all weights."""
     return c.groups * c.outputs * c.channels * c.taps * c.itemsize
 
 

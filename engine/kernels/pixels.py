@@ -1,10 +1,13 @@
-"""Depthwise correlation of channels-last images, and the gradient of its filters, pixel by pixel.
+"""Depthwise correlation of images, and the gradient of its filters, pixel by pixel.
 
     y[n, o, p, g] = Σ_{i, j} w[i, j, g] · x[n, o·stride + i·dilation − low, p·stride + j·dilation − low, g]
 
 All channels of a pixel, and of the pixels after it, are consecutive. So a tap is a run of products,
 and `einsum` multiplies and adds it in one pass. Padding comes with a slab of the inputs under some
 rows of outputs.
+
+Small maps of many channels are worth it where channels come first, too: on their way into the slab
+inputs are turned, and results on their way out.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,6 +28,7 @@ from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.requests import SHARES, request_shares
+from engine.kernels.spacing import READ, pitch
 from engine.threads import PART_BYTES, check_stop, for_each
 
 Array = NDArray[Any]
@@ -46,10 +51,19 @@ LEAST_RUNS = 200_000
 LEAST_SUMMED = 32
 """Channels from which that is so for the gradient of the weight."""
 
+LEAST_TURNED, LEAST_TAPS = 64, 6
+"""Channels, and taps, from which maps with channels first take less time so."""
+
+OUTPUT_BYTES, INPUT_BYTES = 1 << 10, 3200
+"""Bytes of one channel's outputs, and of its inputs, up to which they do."""
+
+TURNED = 256
+"""Channels that are turned at a time, so that their lines are in the cache until each is used up."""
+
 
 def suits(c: Correlation) -> bool:
-    """True for depthwise images with channels last of which one row of outputs fits the scratch."""
-    plain = len(c.axes) == 2 and c.mode == "zeros" and c.channels_last
+    """True for depthwise images of which one row of outputs fits the scratch."""
+    plain = len(c.axes) == 2 and c.mode == "zeros"
     plain = plain and c.channels == c.outputs == 1 and c.taps <= MOST_TAPS
     plain = plain and c.groups >= LEAST_GROUPS
     filters = c.taps * max(RUN, c.groups) * c.itemsize
@@ -58,12 +72,19 @@ def suits(c: Correlation) -> bool:
 
 def pay(c: Correlation) -> bool:
     """True where the forward map takes less time by pixels than by what else there is, by random layers."""
-    return c.groups**2 * c.places >= LEAST_RUNS
+    return c.groups**2 * c.places >= LEAST_RUNS if c.channels_last else _worth_turning(c)
 
 
 def pay_for_weight(c: Correlation) -> bool:
     """The same for the gradient of the weight."""
-    return c.groups >= LEAST_SUMMED
+    return c.groups >= LEAST_SUMMED if c.channels_last else _worth_turning(c)
+
+
+def _worth_turning(c: Correlation) -> bool:
+    # Numbers a multiple of READ bytes apart share lines of the cache, which makes turning them slow.
+    inputs = prod(axis.size for axis in c.axes) * c.itemsize
+    small = inputs <= INPUT_BYTES and inputs % READ and c.places * c.itemsize <= OUTPUT_BYTES
+    return bool(small) and c.groups >= LEAST_TURNED and c.taps >= LEAST_TAPS
 
 
 def _line(c: Correlation) -> int:
@@ -75,6 +96,11 @@ def _width(c: Correlation) -> int:
     return (c.axes[1].out - 1) * c.axes[1].stride + c.axes[1].extent
 
 
+def _apart(c: Correlation) -> int:
+    """Numbers from a pixel of turned results to the next."""
+    return pitch(c.groups, c.itemsize, READ)
+
+
 def _rows(c: Correlation) -> int:
     """Rows of outputs of a block."""
     down = c.axes[0]
@@ -84,7 +110,8 @@ def _rows(c: Correlation) -> int:
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, 1, *P) from x (N, G, 1, *S), w (G, 1, K) and bias (G, 1) or None."""
     pixels, results = _pixels(x), _pixels(y)
-    joined = c.axes[1].stride == 1 and results.strides[2] == c.groups * y.itemsize
+    apart = results.strides[2] if c.channels_last else _apart(c) * c.itemsize
+    joined = c.axes[1].stride == 1 and apart == c.groups * y.itemsize
     each = max(1, min(RUN // c.groups, c.axes[1].out)) if joined else 1
     filters = np.ascontiguousarray(w.reshape(c.groups, *c.kernel).transpose(1, 2, 0))
 
@@ -92,13 +119,16 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         v = views(c, cut.rows, cut.above, cut.below, each)
         v.load(pixels[n, *cut.source])
         np.copyto(v.tiled, filters[:, :, None])
-        made = results[n, cut.target]
+        target = results[n, cut.target]
+        made = target if v.made is None else v.made
         for run in v.runs:
-            target = made[:, run.pixels].reshape(run.shape, copy=False)
-            np.einsum("ijopr,ijr->opr", run.taps, run.factors, out=target)
+            sums = made[:, run.pixels].reshape(run.shape, copy=False)
+            np.einsum("ijopr,ijr->opr", run.taps, run.factors, out=sums)
         if bias is not None:
             made += bias[:, 0]
         settle(made)
+        if made is not target:
+            np.copyto(target, made)
 
     blocks = [(n, cut) for n in range(x.shape[0]) for cut in cuts(c)]
     for_each(block, blocks, c.flops * x.shape[0])
@@ -115,7 +145,8 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
             v = views(c, cut.rows, cut.above, cut.below, 1)
             v.load(pixels[n, *cut.source])
             (run,) = v.runs
-            np.einsum("ijopr,opr->ijr", run.taps, upstream[n, cut.target], out=run.factors)
+            passed = v.turned(upstream[n, cut.target])
+            np.einsum("ijopr,opr->ijr", run.taps, passed, out=run.factors)
             sums[request, share] += run.factors
 
     for_each(block, request_shares(rows, cuts(c), SHARES), c.flops * x.shape[0])
@@ -185,18 +216,33 @@ class Views:
         padding: what lies around them.
         tiled: the filters, once for each pixel of a run.
         runs: all runs of a row, and those that are left over.
+        made: room for results that are to be turned, (rows, W, G); None where channels are last.
+        parts: channels that are turned at a time.
     """
 
     inner: Array
     padding: tuple[Array, ...]
     tiled: Array
     runs: tuple[Run, ...]
+    made: Array | None
+    parts: tuple[slice, ...]
 
     def load(self, inputs: Array) -> None:
         """Lay the inputs (H, W, G) of a block out."""
         for each in self.padding:
             each.fill(0)
-        np.copyto(self.inner, inputs)
+        self._copy(self.inner, inputs)
+
+    def turned(self, passed: Array) -> Array:
+        """Gradients (rows, W, G) of a block, with channels last in memory."""
+        if self.made is None:
+            return passed
+        self._copy(self.made, passed)
+        return self.made
+
+    def _copy(self, target: Array, source: Array) -> None:
+        for channels in self.parts:
+            np.copyto(target[..., channels], source[..., channels])
 
 
 @kept
@@ -217,7 +263,13 @@ def views(c: Correlation, rows: int, above: int, below: int, each: int) -> Views
         for first, count, run in ((0, whole, each), (whole * each, 1, rest))
         if run
     )
-    return Views(inner[:, place], tuple(part for part in around if part.size), tiled, runs)
+    made: Array | None = None
+    parts: tuple[slice, ...] = (slice(None),)
+    if not c.channels_last:
+        made = direct.part(2, (rows, across.out, _apart(c)), dtype)[..., : c.groups]
+        parts = tuple(direct.slices(c.groups, TURNED))
+    padding = tuple(part for part in around if part.size)
+    return Views(inner[:, place], padding, tiled, runs, made, parts)
 
 
 def _run(c: Correlation, slab: Array, tiled: Array, rows: int, first: int, count: int) -> Run:

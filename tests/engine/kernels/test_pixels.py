@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
+import engine
 from engine.kernels import direct, patch_sums, pixels
 from engine.kernels.correlation import Correlation
 from engine.threads import PART_BYTES
@@ -27,20 +28,32 @@ def last(a: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1)
 
 
-def layer(shape: dict[str, Pair], itemsize: int = 8) -> tuple[Correlation, list[np.ndarray]]:
-    c = image(**shape, itemsize=itemsize, channels_last=True, groups=13)
+def first(a: np.ndarray) -> np.ndarray:
+    """The same numbers with channels first in memory."""
+    return a
+
+
+Order = Callable[[np.ndarray], np.ndarray]
+ORDERS = pytest.mark.parametrize("order", [first, last])
+
+
+def layer(
+    shape: dict[str, Pair], order: Order, itemsize: int = 8, groups: int = 13
+) -> tuple[Correlation, list[np.ndarray]]:
+    c = image(**shape, itemsize=itemsize, channels_last=order is last, groups=groups)
     x, w, bias, dy = tensors(c)
-    return c, [last(x), w, bias, last(dy)]
+    return c, [order(x), w, bias, order(dy)]
 
 
 @pytest.mark.parametrize("shape", IMAGES)
 @pytest.mark.parametrize("bad", [None, np.nan, np.inf])
 @pytest.mark.usefixtures("_parts")
-def test_values(shape: dict[str, Pair], bad: float | None) -> None:
-    c, (x, w, bias, dy) = layer(shape)
+@ORDERS
+def test_values(shape: dict[str, Pair], bad: float | None, order: Order) -> None:
+    c, (x, w, bias, dy) = layer(shape, order)
     if bad is not None:
         x[1, 3, 0, -1, -1] = dy[2, 5, 0, 0, 0] = bad
-    got, want = last(np.full(dy.shape, np.nan)), np.full(dy.shape, np.nan)
+    got, want = order(np.full(dy.shape, np.nan)), np.full(dy.shape, np.nan)
     sums, wanted = np.full((2, 2, 13, 1, 1, *c.kernel), np.nan)
     with np.errstate(invalid="ignore"):
         pixels.forward(c, x, w, bias, got)
@@ -51,9 +64,26 @@ def test_values(shape: dict[str, Pair], bad: float | None) -> None:
     np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
 
 
-def test_into_every_second_pixel() -> None:
-    c, (x, w, _, dy) = layer(IMAGES[0])
-    spread = last(np.zeros((*dy.shape[:-1], 2 * dy.shape[-1])))
+@ORDERS
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_values_of_many_channels(itemsize: int, order: Order) -> None:
+    """Their numbers would share lines of the cache, so turned results lie further apart."""
+    c, (x, w, bias, dy) = layer(IMAGES[0], order, itemsize, groups=256)
+    got, want = order(np.zeros(dy.shape, x.dtype)), np.zeros(dy.shape, x.dtype)
+    sums, wanted = np.zeros((2, 1, 256, 1, 1, *c.kernel), x.dtype)
+    pixels.forward(c, x, w, bias, got)
+    direct.forward(c, x, w, bias, want)
+    pixels.backward_weight(c, x, dy, (3,), sums)
+    patch_sums.backward_weight(c, x, dy, (3,), wanted)
+    close = {4: 1e-4, 8: 1e-12}[itemsize]
+    np.testing.assert_allclose(got, want, rtol=close, atol=close)
+    np.testing.assert_allclose(sums, wanted, rtol=close, atol=close)
+
+
+@ORDERS
+def test_into_every_second_pixel(order: Order) -> None:
+    c, (x, w, _, dy) = layer(IMAGES[0], order)
+    spread = order(np.zeros((*dy.shape[:-1], 2 * dy.shape[-1])))
     pixels.forward(c, x, w, None, spread[..., 1::2])
     want = np.zeros_like(dy)
     direct.forward(c, x, w, None, want)
@@ -62,16 +92,17 @@ def test_into_every_second_pixel() -> None:
 
 
 def test_a_row_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    c, _ = layer(IMAGES[2])
+    c, _ = layer(IMAGES[2], last)
     assert pixels.suits(c)
     monkeypatch.setattr(pixels, "PART_BYTES", 1 << 10)
     assert not pixels.suits(c)
 
 
-def test_the_same_bits_whoever_comes_along() -> None:
+@ORDERS
+def test_the_same_bits_whoever_comes_along(order: Order) -> None:
     shape: dict[str, Pair] = {"size": (30, 31), "kernel": (5, 5), "padding": (2, 2)}
-    c, (x, w, _, dy) = layer(shape, itemsize=4)
-    whole, alone = last(np.zeros_like(dy)), last(np.zeros_like(dy))
+    c, (x, w, _, dy) = layer(shape, order, itemsize=4)
+    whole, alone = order(np.zeros_like(dy)), order(np.zeros_like(dy))
     pixels.forward(c, x, w, None, whole)
     for n in range(3):
         pixels.forward(c, x[n : n + 1], w, None, alone[n : n + 1])
@@ -85,9 +116,10 @@ def test_the_same_bits_whoever_comes_along() -> None:
 
 @pytest.mark.parametrize("shape", IMAGES)
 @pytest.mark.parametrize("each", [1, 2])
-def test_views_lie_in_the_scratch(shape: dict[str, Pair], each: int) -> None:
-    parts = [direct.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(2)]
-    c, _ = layer(shape)
+@ORDERS
+def test_views_lie_in_the_scratch(shape: dict[str, Pair], each: int, order: Order) -> None:
+    parts = [direct.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
+    c, _ = layer(shape, order)
     for cut in pixels.cuts(c):
         key = (c, cut.rows, cut.above, cut.below, each)
         v = pixels.views(*key)
@@ -95,6 +127,7 @@ def test_views_lie_in_the_scratch(shape: dict[str, Pair], each: int) -> None:
             v.inner,
             *v.padding,
             v.tiled,
+            *([] if v.made is None else [v.made]),
             *(a for r in v.runs for a in (r.taps, r.factors)),
         ):
             assert not array.size or any(np.may_share_memory(array, part) for part in parts)
@@ -105,3 +138,28 @@ def test_blocks_inside_an_image_share_their_views() -> None:
     c = image((4000, 60), (3, 3), (1, 1), itemsize=4, channels_last=True, groups=64)
     found = {id(pixels.views(c, cut.rows, cut.above, cut.below, 8)) for cut in pixels.cuts(c)}
     assert len(found) <= 3 < len(pixels.cuts(c))
+
+
+def test_small_maps_of_many_channels_are_turned() -> None:
+    shape: dict[str, Pair] = {"size": (14, 14), "kernel": (3, 3), "padding": (1, 1)}
+    config = {"groups": 96, "padding": 1}
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((3, 96, 14, 14)).astype(np.float32)
+    w = rng.standard_normal((96, 1, 3, 3)).astype(np.float32)
+    assert pixels.pay(image(**shape, itemsize=4, groups=96))
+    assert not pixels.pay(image(**{**shape, "size": (16, 16)}, itemsize=4, groups=96))
+    assert not pixels.pay(image(**{**shape, "size": (28, 28)}, itemsize=4, groups=96))
+    y = engine.forward("conv", config, x=x, weight=w)["y"]
+    grads = engine.backward("conv", config, x=x, weight=w, dy=y)
+    nhwc = {**config, "layout": "NHWC", "weight_layout": "OIHW"}
+    turned = {
+        name: np.ascontiguousarray(np.moveaxis(a, 1, -1)) for name, a in (("x", x), ("dy", y))
+    }
+    there = engine.forward("conv", nhwc, x=turned["x"], weight=w)["y"]
+    assert np.moveaxis(there, -1, 1).tobytes() == y.tobytes()
+    back = engine.backward("conv", nhwc, weight=w, **turned)
+    np.testing.assert_allclose(np.moveaxis(back["dx"], -1, 1), grads["dx"], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(back["dweight"], grads["dweight"], rtol=1e-4, atol=1e-3)
+    for n in range(3):
+        alone = engine.forward("conv", config, x=x[n : n + 1], weight=w)["y"]
+        assert alone.tobytes() == y[n : n + 1].tobytes()
