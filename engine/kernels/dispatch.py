@@ -14,6 +14,7 @@ from engine.kernels import (
     banded,
     banding,
     bordered,
+    depthwise,
     direct,
     filtering,
     flat,
@@ -84,7 +85,7 @@ def _joined(c: Correlation) -> bool:
 def _plain_kernel(c: Correlation) -> str:
     if single.suits(c):
         return "single"
-    if pixels.pay(c) and pixels.suits(c):
+    if depthwise.pay(c) and pixels.suits(c):
         return "pixels"
     if banding.pay(c) and banding.suits(c):
         return "banded"
@@ -133,10 +134,7 @@ def _in_pixels(c: Correlation) -> bool:
 
 @lru_cache(maxsize=4096)
 def rearranged_bytes(c: Correlation, ordered: bool) -> int:
-    """What `correlate` and its adjoints hold of the weights in another form: turned, or transformed.
-
-    Sums have several shares of the weight's gradient as well.
-    """
+    """What `correlate` and its adjoints hold of the weights in another form, and its gradient in shares."""
     if bordered.suits(c):
         return rearranged_bytes(bordered.unbordered(c), ordered) + bordered.strip_bytes(c)
     weights = _weights(c)
@@ -283,7 +281,7 @@ def _sum_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Ar
 
 @lru_cache(maxsize=4096)
 def _plain_weight(c: Correlation) -> Weight:
-    if pixels.pay_for_weight(c) and pixels.suits(c):
+    if depthwise.pay_for_weight(c) and pixels.suits(c):
         return pixels.backward_weight
     if planes.pay(c) and not _strewn(c) and planes.suits(c):
         return planes.backward_weight

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -39,23 +38,11 @@ RUN = 1024
 BLOCK_BYTES = 1 << 20
 """The slab of a block, at most, where one row of outputs needs no more."""
 
-MOST_TAPS = 25
-"""Taps above which products with banded matrices are faster."""
-
 LEAST_GROUPS = 8
 """Channels below which a pixel is too short a run."""
 
-LEAST_RUNS = 200_000
-"""Pixels of a map, times the square of their channels, from which they take less time than other ways."""
-
-LEAST_SUMMED = 32
-"""Channels from which that is so for the gradient of the weight."""
-
-LEAST_TURNED, LEAST_TAPS = 64, 6
-"""Channels, and taps, from which maps with channels first take less time so."""
-
-OUTPUT_BYTES, INPUT_BYTES = 1 << 10, 3200
-"""Bytes of one channel's outputs, and of its inputs, up to which they do."""
+WORK = 4
+"""Work of an operation beside one of a product, which goes at several times the rate."""
 
 TURNED = 256
 """Channels that are turned at a time, so that their lines are in the cache until each is used up."""
@@ -64,27 +51,9 @@ TURNED = 256
 def suits(c: Correlation) -> bool:
     """True for depthwise images of which one row of outputs fits the scratch."""
     plain = len(c.axes) == 2 and c.mode == "zeros"
-    plain = plain and c.channels == c.outputs == 1 and c.taps <= MOST_TAPS
-    plain = plain and c.groups >= LEAST_GROUPS
+    plain = plain and c.channels == c.outputs == 1 and c.groups >= LEAST_GROUPS
     filters = c.taps * max(RUN, c.groups) * c.itemsize
     return plain and max(filters, _line(c) * c.axes[0].extent) <= PART_BYTES
-
-
-def pay(c: Correlation) -> bool:
-    """True where the forward map takes less time by pixels than by what else there is, by random layers."""
-    return c.groups**2 * c.places >= LEAST_RUNS if c.channels_last else _worth_turning(c)
-
-
-def pay_for_weight(c: Correlation) -> bool:
-    """The same for the gradient of the weight."""
-    return c.groups >= LEAST_SUMMED if c.channels_last else _worth_turning(c)
-
-
-def _worth_turning(c: Correlation) -> bool:
-    # Numbers a multiple of READ bytes apart share lines of the cache, which makes turning them slow.
-    inputs = prod(axis.size for axis in c.axes) * c.itemsize
-    small = inputs <= INPUT_BYTES and inputs % READ and c.places * c.itemsize <= OUTPUT_BYTES
-    return bool(small) and c.groups >= LEAST_TURNED and c.taps >= LEAST_TAPS
 
 
 def _line(c: Correlation) -> int:
@@ -131,7 +100,7 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
             np.copyto(target, made)
 
     blocks = [(n, cut) for n in range(x.shape[0]) for cut in cuts(c)]
-    for_each(block, blocks, c.flops * x.shape[0])
+    for_each(block, blocks, WORK * c.flops * x.shape[0])
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
@@ -149,7 +118,7 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
             np.einsum("ijopr,opr->ijr", run.taps, passed, out=run.factors)
             sums[request, share] += run.factors
 
-    for_each(block, request_shares(rows, cuts(c), SHARES), c.flops * x.shape[0])
+    for_each(block, request_shares(rows, cuts(c), SHARES), WORK * c.flops * x.shape[0])
     total = np.add.reduce(sums, axis=1)
     dw[...] = np.moveaxis(total, -1, 1).reshape(dw.shape)
 

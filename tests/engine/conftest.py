@@ -15,10 +15,10 @@ from hypothesis import settings
 from engine import resolve, threads
 from engine.kernels import (
     banding,
+    depthwise,
     direct,
     dispatch,
     filtering,
-    pixels,
     planes,
     pointwise,
     shifts,
@@ -68,8 +68,8 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> None:
 SMALLEST = (
     (banding, "LEAST_WORK"),
     (banding, "LEAST_IN_PLACE"),
-    (pixels, "LEAST_RUNS"),
-    (pixels, "LEAST_SUMMED"),
+    (depthwise, "LEAST_RUNS"),
+    (depthwise, "LEAST_SUMMED"),
     (planes, "LEAST_WORK"),
     (pointwise, "LEAST_CHANNELS"),
     (shifts, "LEAST_GATHERED"),

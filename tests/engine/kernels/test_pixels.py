@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-import engine
 from engine.kernels import direct, patch_sums, pixels
 from engine.kernels.correlation import Correlation
 from engine.threads import PART_BYTES
@@ -138,28 +137,3 @@ def test_blocks_inside_an_image_share_their_views() -> None:
     c = image((4000, 60), (3, 3), (1, 1), itemsize=4, channels_last=True, groups=64)
     found = {id(pixels.views(c, cut.rows, cut.above, cut.below, 8)) for cut in pixels.cuts(c)}
     assert len(found) <= 3 < len(pixels.cuts(c))
-
-
-def test_small_maps_of_many_channels_are_turned() -> None:
-    shape: dict[str, Pair] = {"size": (14, 14), "kernel": (3, 3), "padding": (1, 1)}
-    config = {"groups": 96, "padding": 1}
-    rng = np.random.default_rng(1)
-    x = rng.standard_normal((3, 96, 14, 14)).astype(np.float32)
-    w = rng.standard_normal((96, 1, 3, 3)).astype(np.float32)
-    assert pixels.pay(image(**shape, itemsize=4, groups=96))
-    assert not pixels.pay(image(**{**shape, "size": (16, 16)}, itemsize=4, groups=96))
-    assert not pixels.pay(image(**{**shape, "size": (28, 28)}, itemsize=4, groups=96))
-    y = engine.forward("conv", config, x=x, weight=w)["y"]
-    grads = engine.backward("conv", config, x=x, weight=w, dy=y)
-    nhwc = {**config, "layout": "NHWC", "weight_layout": "OIHW"}
-    turned = {
-        name: np.ascontiguousarray(np.moveaxis(a, 1, -1)) for name, a in (("x", x), ("dy", y))
-    }
-    there = engine.forward("conv", nhwc, x=turned["x"], weight=w)["y"]
-    assert np.moveaxis(there, -1, 1).tobytes() == y.tobytes()
-    back = engine.backward("conv", nhwc, weight=w, **turned)
-    np.testing.assert_allclose(np.moveaxis(back["dx"], -1, 1), grads["dx"], rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(back["dweight"], grads["dweight"], rtol=1e-4, atol=1e-3)
-    for n in range(3):
-        alone = engine.forward("conv", config, x=x[n : n + 1], weight=w)["y"]
-        assert alone.tobytes() == y[n : n + 1].tobytes()
