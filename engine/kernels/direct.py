@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import Tile, ranges, tiles
+from engine.geometry import Tile, lengths, ranges, tiles
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.gathering import Gathering, gathering, recipe
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.patches import gather, lay, scatter, within
-from engine.kernels.products import LINE, multiply
+from engine.kernels.products import LINE, in_place_last, multiply
 from engine.threads import PART_BYTES, alike, for_each, get_threads, scratch
 
 Array = NDArray[Any]
@@ -29,8 +29,9 @@ Array = NDArray[Any]
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
     blocks = c.forward_blocks
-    if y.strides[2] == y.itemsize != y.strides[-1]:
-        # Results lie channels last, so weights are read filter by filter.
+    depth = min(lengths(c.channels, blocks.channels)) * c.taps
+    if y.strides[2] == y.itemsize != y.strides[-1] and in_place_last(c.share, depth):
+        # Results lie channels last, so weights are read filter by filter; into panels, in any order.
         w = np.ascontiguousarray(w.swapaxes(1, 2)).swapaxes(1, 2)
 
     def block(n: slice, g: slice, tile: Tile, o: slice) -> None:

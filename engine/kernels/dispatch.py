@@ -23,6 +23,7 @@ from engine.kernels import (
     pixels,
     planes,
     pointwise,
+    rowwise,
     scattered,
     shifts,
     single,
@@ -34,15 +35,9 @@ from engine.kernels import (
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import within
 from engine.kernels.requests import SHARES
-from engine.threads import aligned, for_each
+from engine.kernels.turning import in_rows
 
 Array = NDArray[Any]
-
-COPIED = 64
-"""Channels whose weights are laid out anew in one call."""
-
-COPYING = 96
-"""Work that takes as long as copying one number from a place of its own."""
 
 FARTHEST = 3
 """Stride up to which outputs lie close enough for dot products of whole planes."""
@@ -142,6 +137,7 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
     if _plain_weight(c) is pixels.backward_weight:
         return held + weights * SHARES
     several = any(k.suits(c) for k in SUMMED) or patch_sums.share_count(c) > 1
+    several = several and not rowwise.suits(c)
     summed = weights * (1 + SHARES) if several else 0
     # The gradient's channels are the outputs, so that it may have larger tiles.
     both = (c, *_phase_correlations(c))
@@ -222,12 +218,19 @@ def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             target[...] = 0
             continue
         weights = unfolded[within(phase.taps)].swapaxes(1, 2)
-        if not _tiled(phase.correlation):
+        if _as_they_lie(phase.correlation):
+            weights = weights.reshape(weights.shape[:3], copy=False)
+        elif not _tiled(phase.correlation):
             # Winograd lays filters out anew itself.
-            weights = _in_rows(weights).reshape(c.groups, c.channels, -1)
+            weights = in_rows(weights).reshape(c.groups, c.channels, -1)
         correlate(phase.correlation, dy, weights, None, target)
     if _spread(c, w, dx):
         direct.backward_input(c, dy, w, dx)
+
+
+def _as_they_lie(c: Correlation) -> bool:
+    """True where weights are read in any order: BLAS takes less time for it than turning them would."""
+    return c.pointwise and _plain_kernel(c) == "direct"
 
 
 def _spread(c: Correlation, w: Array, dx: Array) -> bool:
@@ -239,18 +242,6 @@ def _spread(c: Correlation, w: Array, dx: Array) -> bool:
     if np.isfinite(np.add.reduce(first, axis=None)):
         return False
     return not np.isfinite([np.minimum.reduce(w, axis=None), np.maximum.reduce(w, axis=None)]).all()
-
-
-def _in_rows(weights: Array) -> Array:
-    """A view of weights (G, C, O, *K) as an array of its own, each thread copying some channels."""
-    found = aligned(weights.shape, weights.dtype)
-
-    def part(channels: slice) -> None:
-        found[:, channels] = weights[:, channels]
-
-    cuts = ((channels,) for channels in direct.slices(weights.shape[1], COPIED))
-    for_each(part, cuts, COPYING * weights.size)
-    return found
 
 
 def correlate_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
@@ -287,6 +278,8 @@ def _plain_weight(c: Correlation) -> Weight:
         return planes.backward_weight
     if pointwise.pay(c) and pointwise.suits(c):
         return pointwise.backward_weight
+    if rowwise.suits(c):
+        return rowwise.backward_weight
     if flat.suits(c):
         return flat.backward_weight
     return (shifts if shifts.pay(c) and shifts.suits(c) else patch_sums).backward_weight

@@ -126,6 +126,11 @@ def _products_last(rows: Array, weights: Array, out: Array) -> Iterator[Product]
         yield left, right, target.swapaxes(3, 4)
 
 
+def in_place_last(outputs: int, depth: int) -> bool:
+    """True where weights may be the right operand of products in place: few, or more of a few columns."""
+    return UNPACKED > 0 and depth * outputs <= MOST_WEIGHTS
+
+
 @lru_cache(maxsize=4096)
 def widest(outputs: int, depth: int) -> int:
     """Columns of products in place whose right operand is the weights: they divide all; 0 if none do."""
