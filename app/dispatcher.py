@@ -119,7 +119,8 @@ class Dispatcher:
         in_time = True
         if self._accepted:
             try:
-                await asyncio.wait_for(self._all_answered.wait(), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._all_answered.wait()
             except TimeoutError:
                 in_time = False
         await self._close()

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,9 @@ SACRIFICE = 1000
 """By how many thousandths of all memory this process seems larger than it is to a kernel that looks for one
 to kill for want of memory; it is the most that there can be. With half of it the server was killed while
 workers were left (in 300 MiB)."""
+
+UNEXPECTED_STATUS = 70
+"""What this process ends with after an error of ours, as `sysexits.h` has it."""
 
 _SCORE = Path("/proc/self/oom_score_adj")
 
@@ -41,10 +45,16 @@ def attend(control_fd: int, answer: Callable[[Message], Message]) -> None:
     _end_with_server(control)
     _die_first()
     keep_freed_memory()
-    with suppress(ConnectionError):  # the server was gone before we were ready, or done
+    try:
         control.sendall(pack(protocol.ready()))
         for message in messages(control, KEEP_S, give_back):
             control.sendall(pack(answer(message)))
+    except ConnectionError:
+        return  # the server was gone before we were ready, or done
+    except BaseException:  # noqa: BLE001 - told, and by another status than that of a library
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(UNEXPECTED_STATUS)
 
 
 def _die_first() -> None:

@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from app.workers.channel import MAX_MESSAGE_BYTES, Message, Unpacker, pack
-from app.workers.task import CRASHED, KILLED, SUSPENDED, WATCH_S, WorkerDied
+from app.workers.task import CRASHED, EXHAUSTED, KILLED, SUSPENDED, WATCH_S, WorkerDied
 from app.workers.turns import come_first, come_last
 
 START_TIMEOUT_S = 60.0
 """A process that is not ready by then is given up."""
+
+LIBRARY_STATUS = 1
+"""What a library that cannot go on ends a process with, as OpenBLAS does without memory: `attend` ends it
+with another."""
 
 LEAVE_TIMEOUT_S = 1.0
 """How long a process that was told to leave may take."""
@@ -152,7 +156,9 @@ class Child:
         self._waiting = None
         if self._process is not None:
             try:
-                await asyncio.wait_for(self._process.wait(), LEAVE_TIMEOUT_S)
+                # Not `wait_for`: until Python 3.12 it loses a cancellation that comes with the end.
+                async with asyncio.timeout(LEAVE_TIMEOUT_S):
+                    await self._process.wait()
             except TimeoutError:
                 self.kill(self._reason)
                 await self._process.wait()
@@ -176,9 +182,13 @@ class Child:
         """Learn what the process died of, and tell whoever waits."""
         assert self._process is not None
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), LEAVE_TIMEOUT_S)
-        if self._reason == CRASHED and self._process.returncode == -signal.SIGKILL:
-            self._reason = KILLED
+            async with asyncio.timeout(LEAVE_TIMEOUT_S):
+                await self._process.wait()
+        if self._reason == CRASHED:
+            if self._process.returncode == -signal.SIGKILL:
+                self._reason = KILLED
+            elif self._process.returncode == LIBRARY_STATUS and self._ready:
+                self._reason = EXHAUSTED
         self._settle(WorkerDied(self._reason))
 
     def _settle(self, outcome: Message | WorkerDied) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 import engine
@@ -23,6 +24,9 @@ from app.workers.channel import Message
 from app.workers.cpus import available_cpus
 from app.workers.task import LONG_TRIP_S
 
+WARM = 128
+"""Rows of a product that is too large for BLAS to do without memory of its own."""
+
 Run = Callable[..., dict[str, NDArray[Any]]]
 
 
@@ -30,6 +34,7 @@ def main(arguments: list[str], run: Run = engine.run) -> None:
     """Serve tasks until the server is gone."""
     control_fd, *fds, count, threads = map(int, arguments)
     engine.operations()  # imports them all, for which the first task would wait otherwise
+    _warm_up()
     arenas = [Mapping(fd) for fd in fds[:count]]
     berths = [Mapping(fd, mmap.PROT_READ) for fd in fds[count:]]
     cpus = available_cpus()
@@ -50,6 +55,13 @@ def main(arguments: list[str], run: Run = engine.run) -> None:
         return {"reports": reports + left * [protocol.report(engine.Stopped())]}
 
     attend(control_fd, answer)
+
+
+def _warm_up() -> None:
+    """Have BLAS take the memory it multiplies in: where there is none it ends the process, and no request
+    should be under way then."""
+    square = np.zeros((WARM, WARM), np.float32)
+    np.matmul(square, square)
 
 
 def _report(task: Message, arena: Mapping, size: int, berths: list[Mapping], run: Run) -> Message:

@@ -145,15 +145,16 @@ async def test_a_request_that_kills_two_workers_is_named_and_its_mates_are_answe
 
 
 @scenario
+@pytest.mark.parametrize("end", [faulty.STARVE, faulty.GIVE_UP])
 async def test_a_request_that_takes_all_memory_is_named_and_its_mates_are_answered(
-    gate: Gate, monkeypatch: pytest.MonkeyPatch
+    end: int, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "BACKOFF_S", (0.0,))
     async with dispatching() as rig:
         held = await rig.hold(gate)
         mates = [job(seed=seed) for seed in range(2)]
         tasks = [rig.submit(given) for given in mates]
-        greedy = rig.submit(job(faulty.STARVE, seed=9))
+        greedy = rig.submit(job(end, seed=9))
         gate.open()
         await held
         assert [(await task).body for task in tasks] == list(map(expected, mates))

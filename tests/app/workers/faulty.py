@@ -14,9 +14,9 @@ from app.workers.process_main import main
 from engine.errors import InvalidIndices
 from tests.app import gates
 
-DIE, FAIL, UNTIL_STOPPED, FOR_EVER, AT_GATE, REFUSE, STARVE = range(-1001, -1008, -1)
+DIE, FAIL, UNTIL_STOPPED, FOR_EVER, AT_GATE, REFUSE, STARVE, GIVE_UP = range(-1001, -1009, -1)
 """Crash; raise; compute until asked to stop; not even then; wait for the gate; refuse; run
-out of memory."""
+out of memory; end as OpenBLAS does where it gets none."""
 
 
 def run(call: engine.Call, tensors: Any, rows: Any, allocate: Any, stop: Any) -> Any:
@@ -28,6 +28,8 @@ def run(call: engine.Call, tensors: Any, rows: Any, allocate: Any, stop: Any) ->
         raise RuntimeError("🌊" * 10_000 + " as asked")
     if STARVE in asked:
         raise MemoryError
+    if GIVE_UP in asked:
+        os._exit(1)
     if REFUSE in asked:
         raise InvalidIndices(engine.Issue(("indices",), "as asked", "less", 7))
     if FOR_EVER in asked:

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from app.workers.attendant import SACRIFICE
+from app.workers.attendant import SACRIFICE, UNEXPECTED_STATUS
 from app.workers.channel import Message, messages, pack
+from app.workers.child import LIBRARY_STATUS
 
 PROGRAM = """
 import sys, threading
@@ -30,6 +31,8 @@ kept = []
 def answer(message):
     if message == {"for": "ever"}:
         threading.Event().wait()
+    if message == {"an": "error"}:
+        raise SystemExit("as asked")
     if "bytes" in message:
         freed = np.ones(message["bytes"], np.uint8)
         kept.append(np.ones(100_000, np.uint8))  # What ends above it on the heap.
@@ -100,6 +103,13 @@ def test_it_ends_when_the_server_is_gone(busy: bool) -> None:
             it.ask({"for": "ever"})
         it.control.close()
         assert it.process.wait(timeout=30) == 0
+
+
+def test_after_an_error_it_does_not_end_as_if_a_library_had_found_no_memory() -> None:
+    with attending() as it:
+        it.reply()
+        it.ask({"an": "error"})
+        assert it.process.wait(timeout=30) == UNEXPECTED_STATUS != LIBRARY_STATUS
 
 
 def test_it_ends_in_order_when_the_server_was_gone_before_it_was_ready() -> None:
