@@ -5,19 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from time import monotonic
 
+from app.draining import DrainRate
 from app.edge import REST, ClientGone
 from app.errors import BodyTooLarge, DeadlineExceeded, QueueFull
 from app.incoming import Wanted, fresh
 from app.routes.head import Asked
+from app.routes.untaken import Untaken
 from app.wire import Body
 from app.workers.berths import Berths
 
 IN_PLACE_BYTES = 256 << 10
 """A body of so many that is not there at once is received in place, where the server can do that."""
 
-RETRY_S = 1.0
-"""When to come back if the bodies held fill the memory set aside for them."""
+RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
+"""When to come back at the earliest, and at the latest, if the memory for what is held is full."""
+
+UNTAKEN_SHARE = 4
+"""The part of that memory that one caller's large answers may fill on their way."""
 
 Aligned = Callable[[int], int]
 
@@ -37,6 +43,8 @@ class Intake:
     def __init__(self, capacity: int, berths: Berths | None = None) -> None:
         self._capacity = capacity
         self._berths = berths
+        self._untaken = Untaken(capacity // UNTAKEN_SHARE)
+        self._rate = DrainRate()
         self.held = self.most = 0
 
     async def read(
@@ -53,11 +61,13 @@ class Intake:
         Raises:
             BodyTooLarge: before anything is read where the length is announced, else as soon as
                 it is exceeded.
-            QueueFull: the bodies of all requests together are too many.
+            QueueFull: the bodies of all requests together are too many, or the caller's answers.
             DeadlineExceeded: the deadline passed before the body was whole.
             ClientGone: the client left.
         """
         announced = asked.record.headers.get(b"content-length")
+        if announced is not None:
+            self.check_taken(asked.client, int(announced))
         if announced is not None and int(announced) > limit:
             raise _too_large(limit, setting, int(announced))
         if asked.deadline is None:  # a timeout costs even where it does nothing
@@ -68,14 +78,40 @@ class Intake:
         except TimeoutError:
             raise DeadlineExceeded("The deadline passed before the body was received.") from None
 
+    def check_taken(self, client: str, nbytes: int) -> None:
+        """Raise QueueFull if a caller who asks for so many bytes more does not take what it asked for."""
+        if self._untaken.beyond and nbytes >= IN_PLACE_BYTES and self._untaken.full(client):
+            raise self._refusal("Answers that this caller has yet to take are too many.")
+
     def hold(self, size: int) -> None:
-        """Count bytes. Those of an answer are there already: only new requests can be refused for them."""
+        """Count bytes of a body."""
         self.held += size
         self.most = max(self.most, self.held)
 
     def release(self, size: int) -> None:
         """Give back what a body held."""
         self.held -= size
+        if size >= IN_PLACE_BYTES:
+            self._rate.advance(monotonic(), busy=True)
+            self._rate.drained(size)
+
+    def send(self, client: str, size: int) -> None:
+        """Count an answer that is sent. It is there: only new requests can be refused for it."""
+        self.hold(size)
+        if size >= IN_PLACE_BYTES:
+            self._untaken.add(client, size)
+
+    def sent(self, client: str, size: int) -> None:
+        """The answer was taken, or given up."""
+        if size >= IN_PLACE_BYTES:
+            self._untaken.add(client, -size)
+        self.release(size)
+
+    def _refusal(self, detail: str) -> QueueFull:
+        """A refusal that says when half of what is held will have been given back."""
+        self._rate.advance(monotonic(), busy=True)
+        wait = self._rate.time_for(0, self.held / 2)
+        return QueueFull(detail, retry_after=min(max(wait, RETRY_MIN_S), RETRY_MAX_S))
 
     def _place(self, asked: Asked, size: int, aligned: Aligned | None) -> memoryview:
         """Memory for a body, which is received from now on, if there is still room for it."""
@@ -97,11 +133,11 @@ class Intake:
             self.hold(size)
             if record.bytes_in > limit:
                 raise _too_large(limit, setting, record.bytes_in)
-            if self.held > self._capacity:
+            if self.held - self._untaken.beyond > self._capacity:
                 # At once, or else all whose bytes come in the same turn would be refused with this one.
                 self.release(held)
                 held = 0
-                raise QueueFull("Too many bodies are held already.", retry_after=RETRY_S)
+                raise self._refusal("Too many bodies are held already.")
 
         size = int(record.headers.get(b"content-length", b"0"))
         whole: Body = b""

@@ -132,10 +132,13 @@ class Compute:
                     if asked.reserved is None:
                         self._dispatcher.check_room(asked.visitor)
                     answer = await self._compute(await self._job(body, asked), asked, len(body))
-            size = sum(map(len, answer))
-            self._intake.hold(size)
-            held += size
-            await send_answer(send, asked.exchange.media_type, answer, size)
+            self._intake.release(held)
+            body, held = b"", 0  # nobody needs it any more, however long the client takes
+            self._intake.send(asked.client, size := sum(map(len, answer)))
+            try:
+                await send_answer(send, asked.exchange.media_type, answer, size)
+            finally:
+                self._intake.sent(asked.client, size)
         except BaseException as error:
             # The frames that it came through hold the body, some of them in a circle.
             clear_frames(error.__traceback__)
@@ -269,9 +272,9 @@ class Compute:
         return numbers
 
     async def _compute(self, job: Job, asked: Asked, length: int) -> Sequence[Piece]:
-        record = asked.record
+        record, cost = asked.record, job.call.cost(job.samples)
+        self._intake.check_taken(asked.client, cost.output_bytes)
         if length >= IN_PLACE_BYTES:
-            cost = job.call.cost(job.samples)
             check_cost(cost, self._cost_limits)  # what is refused for ever is expected of nobody
             self._sizes.remember(record, length, tensor_bytes(cost))
         done = await unless_gone(self._dispatcher.submit(job), asked.scope, asked.receive)

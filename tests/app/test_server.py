@@ -154,7 +154,7 @@ def test_who_is_not_done_at_the_end_is_told_and_no_failure_is_logged(tmp_path: P
         half.send(head + b"Content-Length: %d\r\n\r\n" % (9 << 20) + bytes(1 << 20))
         deaf.send(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         with httpx.Client(base_url=running.url) as client:
-            until(lambda: metric(client, "convoke_held_bytes") > 2 * len(body))
+            until(lambda: "convoke_batch_requests_count" in client.get("/metrics").text)
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(60) == 0
         assert b" 503 " in half.rest()

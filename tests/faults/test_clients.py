@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 import numpy as np
 import pytest
 
 from benchmarks.stress.client import Hung, Reply, Wire, ask, request, wire
 from benchmarks.stress.crowd import Account, Crowd
-from benchmarks.stress.service import Service, until
+from benchmarks.stress.service import Service, running, until
 from benchmarks.stress.traffic import large, packed, recorded
-from tests.faults.metrics import metric
+from tests.faults.metrics import metric, metric_at
 from tests.faults.pace import slack
 
 MANY = 40
@@ -206,6 +207,33 @@ def test_who_never_reads_the_answer_is_given_up(impatient: Service) -> None:
     answers_right(impatient)
     # Much of it is kept for a while, for the next large work.
     until(lambda: impatient.held().memory - before.memory < 150 * MiB)
+
+
+def test_who_never_reads_keeps_nobody_else_out() -> None:
+    x = np.ones((1, 1, 1, 1), np.float32)
+    body = packed({"padding": 700}, x=x, weight=x)  # 8 MB of answer
+    kind = {"Content-Type": "application/msgpack"}
+    greedy, other = ({**kind, "Authorization": f"Bearer {key}"} for key in ("greedy", "other"))
+
+    async def scenario(port: int) -> list[int]:
+        async with AsyncExitStack() as stack:
+            for _ in range(12):
+                connection = await stack.enter_async_context(wire(port, receive_buffer=4096))
+                await connection.say(request("/v1/conv/forward", body, greedy))
+            # All of them are held, or refused, which is read as little.
+            while await metric_at(port, "convoke_queue_requests"):
+                await asyncio.sleep(0.1)
+            assert await metric_at(port, "convoke_held_bytes") > 8 * MiB
+            refused = await ask(port, "/v1/conv/forward", body, greedy)
+            answers = [await ask(port, GIVEN.path, GIVEN.body, other) for _ in range(20)]
+            small = await ask(port, GIVEN.path, GIVEN.body, greedy)
+        assert refused.status == 503
+        assert b"yet to take" in refused.body
+        return [answer.status for answer in (*answers, small)]
+
+    with running("--workers", "2", api_keys="greedy,other", max_held_bytes="20MiB") as service:
+        assert set(asyncio.run(scenario(service.port))) == {200}
+        until(lambda: at_rest(service))
 
 
 def test_who_asks_on_without_reading_is_not_read_either(impatient: Service) -> None:

@@ -13,6 +13,7 @@ from app.edge import REST
 from app.errors import QueueFull
 from app.incoming import Wanted
 from app.record import Record
+from app.routes import body
 from app.routes.body import IN_PLACE_BYTES, Intake
 
 SIZE = 2 * IN_PLACE_BYTES
@@ -31,6 +32,7 @@ class Sender:
             receive=self._receive,
             deadline=None,
             reserved=None,
+            client="one",
         )
 
     async def _receive(self) -> dict[str, Any]:
@@ -93,5 +95,58 @@ def test_what_has_come_of_a_body_that_is_given_up_is_counted_no_more() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert intake.held == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_caller_that_takes_no_answers_does_not_keep_others_out() -> None:
+    async def scenario() -> None:
+        intake = Intake(8 * SIZE)
+        for _ in range(20):
+            intake.send("greedy", SIZE)
+        greedy, other = Sender(), Sender()
+        greedy.asked.client, other.asked.client = "greedy", "other"
+        with pytest.raises(QueueFull, match="yet to take") as refusal:
+            await read(intake, greedy)
+        assert refusal.value.retry_after == 1
+        reading = asyncio.create_task(read(intake, other))
+        await asyncio.sleep(0)
+        other.come(SIZE - 1)
+        other.end()
+        assert await reading == SIZE
+        assert intake.held == 21 * SIZE
+        # Small things are nobody's burden.
+        intake.check_taken("greedy", IN_PLACE_BYTES - 1)
+        for _ in range(18):
+            intake.sent("greedy", SIZE)
+        intake.check_taken("greedy", SIZE)
+        for _ in range(2):
+            intake.sent("greedy", SIZE)
+        assert intake.held == SIZE
+
+    asyncio.run(scenario())
+
+
+def test_who_is_refused_is_told_when_half_of_what_is_held_will_have_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(body, "monotonic", lambda: now)
+
+    async def scenario() -> None:
+        nonlocal now
+        intake = Intake(10 * SIZE)
+        intake.hold(20 * SIZE)
+        for _ in range(10):
+            now += 1
+            intake.release(SIZE)
+        with pytest.raises(QueueFull) as refusal:
+            await read(intake, Sender())
+        # A body a second, and ten are held.
+        assert refusal.value.retry_after == pytest.approx(5, rel=0.2)
+        now += 1000
+        with pytest.raises(QueueFull) as refusal:
+            await read(intake, Sender())
+        assert refusal.value.retry_after == body.RETRY_MAX_S
 
     asyncio.run(scenario())
