@@ -21,7 +21,7 @@ from app.cors import Origins
 from app.counted import Counted
 from app.edge import ARRIVED, CONNECTION, GONE, HEAD, LINGER_S, REST
 from app.errors import HeadersTooLarge, RequestTimeout, ServiceError
-from app.framing import cause_of, feed, settle
+from app.framing import FIELD_BYTES, LINE_BYTES, cause_of, feed, settle
 from app.gate import Gate, Refusal
 from app.heads import NO_HEAD, Heads, Seen, parted, told
 from app.incoming import SINK_BYTES, Incoming, Wanted
@@ -144,14 +144,14 @@ class Connection(Counted):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header; trailers are counted and otherwise ignored."""
-        self._count(len(name) + len(value))
+        self._count(len(name) + len(value) + FIELD_BYTES)
         if self._patience.awaited == "headers":
             # White space around it is no part of a value (RFC 9112, section 5); the parser leaves some.
             super().on_header(name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
         """The body follows."""
-        self._silent = 0
+        self._count(len(self.parser.get_method()) + LINE_BYTES)
         if parsed := not isinstance(self.parser, Seen):
             settle(self)
             if self.declining:

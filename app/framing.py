@@ -35,6 +35,9 @@ _WITHOUT_PATH = re.compile(rb"([a-z][a-z0-9+.-]*://[^/?#]+)([?#].*)?", re.IGNORE
 _METHOD = re.compile(rb"(?:\r?\n)*([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}) ")
 """How a request begins, of whatever method (RFC 9112, section 3); the longest that is registered has 17."""
 
+LINE_BYTES, FIELD_BYTES = len("  HTTP/1.1\r\n\r\n"), len(": \r\n")
+"""What stands in a head beside the method, the address, and the names and values of fields."""
+
 PIECE_BYTES = 2 << 10
 """So much is parsed at most before it is seen whether a request waits for the one before it. A request
 may be 25 bytes, and takes some kilobytes once it is parsed."""

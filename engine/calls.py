@@ -157,7 +157,7 @@ def _cost(call: Call, samples: int) -> Cost:
         input_bytes=sum(spec.nbytes for spec in inputs),
         output_bytes=sum(spec.nbytes for spec in outputs),
         workspace_bytes=_workspace(call, samples),
-        steps=plan.steps * samples,
+        steps=plan.steps * -(-samples // plan.alike),
     )
 
 

@@ -49,10 +49,11 @@ class Plan:
         padding: resolved (low, high) of each spatial axis.
         receptive_field: inputs from the first to the last that one output sees, along each axis.
         flops: of forward and of backward, for one sample.
-        steps: tap copies that the interpreter starts for one sample.
+        steps: tap copies that the interpreter starts for one sample, or for `alike` of them together.
         geometry: what the kernels need.
         scratch_bytes: temporaries of one thread, whatever the number of samples; some actions of an
             operation have more (`Operation.scratch_bytes`).
+        alike: samples that are so small that they share their steps.
         recomputed: True where backward works out values before the activation once more.
     """
 
@@ -66,6 +67,7 @@ class Plan:
     steps: int
     geometry: Any
     algorithm: str = "direct"
+    alike: int = 1
     recomputed: bool = False
     scratch_bytes: int = SCRATCH_BYTES
 

@@ -18,6 +18,9 @@ from engine.plans import Plan, compute_dtype
 
 Array = NDArray[Any]
 
+TOGETHER = 1 << 12
+"""Numbers for which one step is counted, if samples have less."""
+
 
 class ActivationOperation(Operation):
     """See the module."""
@@ -59,6 +62,7 @@ class ActivationOperation(Operation):
             receptive_field=(1,) * dims,
             flops=(count, count),
             steps=1,
+            alike=max(1, TOGETHER // max(1, count)),
             geometry=None,
             scratch_bytes=config.workspace_bytes(np.dtype(compute_dtype(dtype)).itemsize),
         )

@@ -55,3 +55,33 @@ def test_it_is_winograd_if_one_of_them_is() -> None:
     assert said("forward") == said("backward", ["y"]) == said("backward", ["dweight"]) == "direct"
     assert said("backward", ["dx"]) == said("backward") == "winograd"
     assert said("backward", algorithm="direct") == "direct"
+
+
+@pytest.mark.parametrize(
+    ("operation", "config", "shape"),
+    [
+        ("activation", {"name": "relu"}, ()),
+        ("activation", {"name": "relu"}, (3, 2)),
+        ("max_pool", {"kernel": 1}, (1, 1)),
+        ("adaptive_avg_pool", {"output_size": 1}, (2, 3)),
+    ],
+)
+def test_samples_of_a_few_numbers_share_their_steps(
+    operation: str, config: dict[str, Any], shape: tuple[int, ...]
+) -> None:
+    def steps(samples: int) -> int:
+        specs = {"x": ((samples, *shape), "float32")}
+        call, _ = engine.prepare(operation, "forward", config, specs)
+        return call.cost(samples).steps
+
+    one = steps(1)
+    assert one >= 1
+    assert steps(100) == one
+    assert 100_000 * one > steps(100_000) > one
+    assert steps(200_000) == pytest.approx(2 * steps(100_000), rel=0.1)
+
+
+def test_samples_of_many_numbers_share_nothing() -> None:
+    specs = {"x": ((7, 64, 128, 128), "float32")}
+    seven, _ = engine.prepare("max_pool", "forward", {"kernel": 2}, specs)
+    assert seven.cost(7).steps == 7 * seven.cost(1).steps
