@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels import gelu, rectifiers, sigmoids
+from engine.kernels.nan import settle
 from engine.kernels.rows import Rows
 from engine.threads import check_stop
 
@@ -34,7 +35,7 @@ class Activation:
     def workspace_bytes(self, itemsize: int) -> int:
         """What either function holds beside its tensors, for numbers of that size."""
         definition = TABLE[self.name]
-        # One more for a mask.
+        # One more for masks.
         return (definition.rows + definition.made + 1) * BLOCK * itemsize
 
 
@@ -135,9 +136,9 @@ TABLE: dict[str, Definition] = {
     "softplus": Definition(sigmoids.softplus, _times(sigmoids.sigmoid_itself), "log(1 + exp z)"),
     "exponential": Definition(
         lambda z, y, rows: np.exp(z, out=y),  # noqa: ARG005
-        _times(lambda z, rows: np.exp(z, out=rows[0])),
+        lambda z, dy, dz, rows: np.multiply(dy, np.exp(z, out=dz), out=dz),  # noqa: ARG005
         "exp z",
-        rows=1,
+        rows=0,
     ),
     "affine": Definition(
         _affine,
@@ -151,12 +152,12 @@ IDENTITY = Activation("identity")
 
 
 def activate(activation: Activation, z: Array, y: Array) -> None:
-    """Write f(z) to `y`; both contiguous and of one size; `y` may be `z`."""
+    """Write f(z) to `y`, its NaN settled; both contiguous and of one size; `y` may be `z`."""
     _by_blocks(activation, TABLE[activation.name].value, z, y)
 
 
 def activate_backward(activation: Activation, z: Array, dy: Array, dz: Array) -> None:
-    """Write dy · f'(z) to `dz`; all contiguous and of one size; `dz` may be `z`."""
+    """Write dy · f'(z) to `dz`, its NaN settled; all contiguous and of one size; `dz` may be `z`."""
     _by_blocks(activation, TABLE[activation.name].gradient, z, dy, dz)
 
 
@@ -168,9 +169,12 @@ def _by_blocks(activation: Activation, function: Callable[..., None], *tensors: 
         if z.size <= BLOCK:
             check_stop()
             function(*flat, rows, **parameters)
+            settle(flat[-1])
             return
         for lo in range(0, z.size, BLOCK):
             check_stop()
             if z.size - lo < BLOCK:
                 rows.shorten(z.size - lo)
-            function(*(tensor[lo : lo + BLOCK] for tensor in flat), rows, **parameters)
+            blocks = [tensor[lo : lo + BLOCK] for tensor in flat]
+            function(*blocks, rows, **parameters)
+            settle(blocks[-1])

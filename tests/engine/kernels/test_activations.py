@@ -122,6 +122,20 @@ def test_no_bit_depends_on_blocks_or_on_whether_it_is_done_in_place(
         np.testing.assert_array_equal(mine, dz)
 
 
+@pytest.mark.parametrize("name", TABLE)
+def test_every_nan_has_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activations, "BLOCK", 16)
+    activation = Activation(name, TABLE[name].defaults)
+    z, dy = np.ones(37, np.float32), np.ones(37, np.float32)
+    z.view(np.uint32)[::3] = 0xFFC00001
+    z.view(np.uint32)[1::3] = 0x7FC00123
+    dy.view(np.uint32)[2::6] = 0xFFC01000
+    y, dz = value(activation, z), np.empty_like(z)
+    activate_backward(activation, z, dy, dz)
+    for found in (y, dz):
+        assert set(found.view(np.uint32)[np.isnan(found)].tolist()) == {0x7FC00000}
+
+
 @pytest.mark.parametrize(
     "activation", [Activation("silu"), Activation("gelu", (("approximate", True),))]
 )
