@@ -65,8 +65,8 @@ def gelu_slope(z: Array, rows: Rows) -> Array:
 
 def _bell(z: Array, rows: Rows) -> Array:
     """exp(−z²/2), in row 0."""
-    argument = np.multiply(z, -0.5, out=rows[1])
-    argument *= z
+    argument = np.multiply(z, z, out=rows[1])
+    argument *= -0.5
     return np.exp(argument, out=rows[0])
 
 
