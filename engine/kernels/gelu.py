@@ -1,7 +1,7 @@
 """Exact GELU, z·Φ(z), and its derivative, Φ(z) + z·φ(z).
 
 float64 takes the complementary error function. float32 needs few of its digits: the upper tail of the
-normal distribution is exp(−a²/2)·M(a), where Mills' ratio M falls from 1/2 on as 0.4/a does, and
+normal distribution is exp(−a²/2)·M(a), where M, Mills' ratio over √(2π), falls from 1/2 to 0.4/a, and
 
     M(a) = 1/2 − c0/(1 + q/a),  q = b0 + c1/(a + b1 + c2/(a + b2 + c3/(a + b3))).
 
