@@ -121,8 +121,8 @@ class ConvTranspose(Convolution):
     def sight(self, axis: Axis) -> int:
         return axis.sight
 
-    def settles(self, plan: Plan, name: str) -> bool:
-        return name == "dx" or (name == "y" and plan.config.fused is None)
+    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
+        return name in ("dx", "y")
 
     def apply(self, c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
         correlate_input(c, x, w, y)

@@ -134,6 +134,7 @@ LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("conv", {"padding": 3, "groups": 8}, (8, 1, 7, 7)),
     ("conv", {"activation": "silu"}, (8, 8, 2, 2)),
     ("conv_transpose", {"stride": 2}, (8, 8, 2, 2)),
+    ("conv_transpose", {"activation": "relu"}, (8, 8, 2, 2)),
     ("max_pool", {"kernel": 2}, ()),
     ("max_pool", {"kernel": 3, "stride": 2, "padding": 1}, ()),
     ("max_pool", {"kernel": 3, "stride": 2, "padding": 1, "ties": "all"}, ()),
