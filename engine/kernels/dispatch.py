@@ -224,8 +224,8 @@ def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             # Winograd lays filters out anew itself.
             weights = in_rows(weights).reshape(c.groups, c.channels, -1)
         correlate(phase.correlation, dy, weights, None, target)
-    if _spread(c, w, dx):
-        direct.backward_input(c, dy, w, dx)
+    for n in _spread(c, w, dx):
+        direct.backward_input(c, dy[n : n + 1], w, dx[n : n + 1])
 
 
 def _as_they_lie(c: Correlation) -> bool:
@@ -233,15 +233,17 @@ def _as_they_lie(c: Correlation) -> bool:
     return c.pointwise and _plain_kernel(c) == "direct"
 
 
-def _spread(c: Correlation, w: Array, dx: Array) -> bool:
-    """True where a weight that is not finite met zeros beside dy, which no output stands for.
+def _spread(c: Correlation, w: Array, dx: Array) -> Sequence[int]:
+    """The samples where a weight that is not finite may have met zeros beside dy, which are no outputs.
 
     It then spoils all inputs of its residue, so that the first of each tell whether to look at weights.
     """
-    first = dx[:1][within(slice(axis.stride) for axis in c.axes)]
-    if np.isfinite(np.add.reduce(first, axis=None)):
-        return False
-    return not np.isfinite([np.minimum.reduce(w, axis=None), np.maximum.reduce(w, axis=None)]).all()
+    first = dx[within(slice(axis.stride) for axis in c.axes)]
+    sums = np.add.reduce(first, axis=tuple(range(1, dx.ndim)))
+    if np.isfinite(sums).all():
+        return ()
+    edges = np.minimum.reduce(w, axis=None), np.maximum.reduce(w, axis=None)
+    return () if np.isfinite(edges).all() else np.flatnonzero(~np.isfinite(sums)).tolist()
 
 
 def correlate_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:

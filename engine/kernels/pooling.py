@@ -42,6 +42,9 @@ RUN_BLOCKS = 2
 WHOLE_BLOCKS = 8
 """Blocks that are one where nothing is held for their inputs and each plane has one result."""
 
+FEW_RESULTS = 16
+"""Inputs of a plane from which its one result is little beside them."""
+
 VISITING = 15
 """Work that takes as long as one input of one window: two blocks are worth two threads, as their calls
 pass over some hundred thousand numbers each."""
@@ -178,7 +181,7 @@ class Pooling:
 
         Some more if they have one sum each and nothing is held for their inputs.
         """
-        if not copied and self.whole:
+        if not copied and self.whole and self.plane >= FEW_RESULTS:
             blocks = WHOLE_BLOCKS
         most = max(1, BLOCK * blocks // self.plane)
         each = self.inner(copied=copied) if self.channels_last else most

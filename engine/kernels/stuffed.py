@@ -31,6 +31,9 @@ from engine.threads import PART_BYTES, check_stop, for_each
 
 Array = NDArray[Any]
 
+BAND_BYTES = 1 << 20
+"""Bytes of the bands of some groups at most, where one has no more."""
+
 STRIP_ROWS = 14
 """Rows of dx of a strip, about: higher strips multiply more zeros, lower ones start more products."""
 
@@ -68,7 +71,8 @@ def plan(c: Correlation) -> Stuffing | None:
     fitting = PART_BYTES // c.itemsize // (rows * across.kernel * across.size)
     if not fitting:
         return None
-    groups = min(fitting, -(-c.groups // 4))
+    banded = (height * reach * across.kernel + c.taps + 1) * c.itemsize
+    groups = min(fitting, max(1, BAND_BYTES // banded), -(-c.groups // 4))
     offset = np.arange(height)[:, None] + down.low - (np.arange(reach) + first) * stride
     fits = (offset >= 0) & (offset < down.extent) & (offset % down.dilation == 0)
     taps = offset[..., None] // down.dilation * across.kernel + np.arange(across.kernel)

@@ -348,3 +348,12 @@ def test_activations_hold_the_workspace(
     far = tensors["x"] * 20 if name == "gelu" else tensors["x"]
     alone = {"x": far} | ({"dy": tensors["x"]} if action == "backward" else {})
     assert_workspace_holds("activation", action, activation, alone)
+
+
+@pytest.mark.usefixtures("traced")
+def test_bands_of_very_many_channels_hold_the_workspace() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 20_000, 8, 1))
+    weight = rng.standard_normal((20_000, 1, 2, 3))
+    config = {"stride": [2, 1], "groups": 20_000}
+    assert_workspace_holds("conv_transpose", "forward", config, {"x": x, "weight": weight})

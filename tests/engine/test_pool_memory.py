@@ -246,3 +246,16 @@ def test_indices_of_many_more_outputs_than_inputs_take_no_more(layout: str) -> N
     call, samples = engine.prepare("max_pool", "backward", config, specs)
     peak = peak_beside_outputs(lambda: engine.run(call, tensors))
     assert peak <= get_threads() * call.cost(samples).workspace_bytes
+
+
+@pytest.mark.usefixtures("traced")
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("size", [(1, 1), (2, 1), (3, 5)])
+@pytest.mark.parametrize("operation", ["adaptive_avg_pool", "adaptive_max_pool"])
+def test_many_planes_of_a_few_numbers_hold_the_workspace(
+    operation: str, size: tuple[int, int], layout: str
+) -> None:
+    shape = (400_000, 5, *size) if layout == "NCHW" else (400_000, *size, 5)
+    x = np.ones(shape, np.float64 if size == (1, 1) else np.float32)
+    config = {"output_size": 1, "layout": layout}
+    assert_workspace_holds(operation, "forward", config, {"x": x})

@@ -427,3 +427,22 @@ def test_parameters_of_fused_activations_are_numbers_that_the_dtype_holds(operat
     with pytest.raises(InvalidValue, match="cannot hold") as caught:
         engine.plan(operation, config, shapes, "float32")
     assert [issue.loc for issue in caught.value.issues] == [("config", "activation", "slope")]
+
+
+def test_where_no_tap_meets_an_input_a_bad_weight_leaves_samples_to_themselves() -> None:
+    """The gradient of x is then summed in another order, for those samples that are not finite."""
+    config = {"stride": [3, 1], "padding": [[5, 4], [9, 7]], "groups": 33}
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 33, 1, 13)).astype(np.float32)
+    weight = rng.standard_normal((33, 1, 5, 11)).astype(np.float32)
+    weight[2, 0, 0, 2] = np.inf
+    y = engine.forward("conv", config, x=x, weight=weight)["y"]
+    dy = rng.standard_normal(y.shape).astype(np.float32)
+    dy[1, 0, 1, 7] = np.nan
+    both = engine.backward("conv", config, ["dx"], x=x, weight=weight, dy=dy)["dx"]
+    for n in range(2):
+        own = slice(n, n + 1)
+        alone = engine.backward("conv", config, ["dx"], x=x[own], weight=weight, dy=dy[own])["dx"]
+        assert alone.tobytes() == both[own].tobytes()
+    assert np.isfinite(both[0]).all()
+    assert np.isnan(both[1]).any()
