@@ -27,7 +27,8 @@ from app.limits import limits
 from app.quotas import QuotaLimits, Quotas
 from app.routes import catalogue, health, problems, site
 from app.routes.body import Intake
-from app.routes.compute import ACTIONS, Compute, operation_names
+from app.routes.compute import ACTIONS, Compute
+from app.routes.keys import operation_names
 from app.routes.near import near
 from app.routes.openapi import describe
 from app.routes.reading import decode_limits

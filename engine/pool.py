@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, ClassVar, Protocol
 
 from engine.geometry import Adaptive, Axis, Windows, same_padding, strided_out
-from engine.kernels.pooling import BLOCK, Pooling
+from engine.kernels.pooling import Pooling
 from engine.kernels.windows import passes
 from engine.layouts import read_layout, sample_tail, split_tail
 from engine.operation import Operation, Tails, require_output, require_tail
@@ -99,8 +99,6 @@ class Pool(Operation):
             receptive_field=tuple(axis.extent for axis in axes),
             flops=(members, members),
             steps=self.steps(config, pooling),
-            # Whatever a kernel holds beside its inputs: 16 numbers for each at most.
-            alike=max(1, BLOCK // (16 * max(1, channels * pooling.plane))),
             geometry=Geometry(pooling, channels_last),
             scratch_bytes=pooling.workspace_bytes,
         )

@@ -13,6 +13,9 @@ from app.incoming import SLICE_BYTES
 from app.jobs import Answer
 from app.wire import Exchange, Piece, encode, pieces
 
+GROWTH = {"list": 8, "base64": 2}
+"""How many times as long as their bytes tensors are in JSON, at most but for the odd number."""
+
 
 def whole(call: engine.Call, exchange: Exchange, answer: Answer) -> bytes | memoryview:
     """The body as a copy of its tensors."""
@@ -27,6 +30,11 @@ def in_pieces(call: engine.Call, exchange: Exchange, answer: Answer) -> list[Pie
 def info_of(call: engine.Call, answer: Answer) -> dict[str, Any]:
     """What is said of the computation beside its tensors."""
     return {**call.info(), "batch": {"requests": answer.requests, "rows": answer.rows}}
+
+
+def about(nbytes: int, exchange: Exchange) -> int:
+    """How large an answer of so many bytes of tensors will be, at most."""
+    return nbytes * GROWTH.get(exchange.tensors, 1)
 
 
 async def send_answer(send: Send, media_type: str, body: Sequence[Piece], size: int) -> None:

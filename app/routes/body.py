@@ -22,9 +22,6 @@ IN_PLACE_BYTES = 256 << 10
 RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
 """When to come back at the earliest, and at the latest, if the memory for what is held is full."""
 
-UNTAKEN_SHARE = 4
-"""The part of that memory that one caller's large answers may fill on their way."""
-
 Aligned = Callable[[int], int]
 
 
@@ -43,7 +40,7 @@ class Intake:
     def __init__(self, capacity: int, berths: Berths | None = None) -> None:
         self._capacity = capacity
         self._berths = berths
-        self._untaken = Untaken(capacity // UNTAKEN_SHARE)
+        self._untaken = Untaken(capacity)
         self._rate = DrainRate()
         self.held = self.most = 0
 
@@ -67,7 +64,7 @@ class Intake:
         """
         announced = asked.record.headers.get(b"content-length")
         if announced is not None:
-            self.check_taken(asked.client, int(announced))
+            self._check(asked.client, int(announced), 0)
         if announced is not None and int(announced) > limit:
             raise _too_large(limit, setting, int(announced))
         if asked.deadline is None:  # a timeout costs even where it does nothing
@@ -78,38 +75,59 @@ class Intake:
         except TimeoutError:
             raise DeadlineExceeded("The deadline passed before the body was received.") from None
 
-    def check_taken(self, client: str, nbytes: int) -> None:
-        """Raise QueueFull if a caller who asks for so many bytes more does not take what it asked for."""
-        if self._untaken.beyond and nbytes >= IN_PLACE_BYTES and self._untaken.full(client):
+    def promise(self, client: str, size: int) -> int:
+        """Count an answer of about this size from when it is asked for until it is there.
+
+        Returns:
+            What is counted, for `made`: small answers are not.
+
+        Raises:
+            QueueFull: the caller has too many answers to take already.
+        """
+        if size < IN_PLACE_BYTES:
+            return 0
+        self._check(client, size, size)
+        self._untaken.promise(client, size)
+        return size
+
+    def made(self, client: str, promised: int) -> None:
+        """The answer is there, or given up."""
+        if promised:
+            self._untaken.promise(client, -promised)
+
+    def _check(self, client: str, nbytes: int, answer: int) -> None:
+        if nbytes >= IN_PLACE_BYTES and self._untaken.full(client, answer):
             raise self._refusal("Answers that this caller has yet to take are too many.")
 
     def hold(self, size: int) -> None:
-        """Count bytes of a body."""
+        """Count bytes."""
+        if not self.held:
+            self._rate.advance(monotonic(), busy=False)
         self.held += size
         self.most = max(self.most, self.held)
 
     def release(self, size: int) -> None:
         """Give back what a body held."""
-        self.held -= size
         if size >= IN_PLACE_BYTES:
-            self._rate.advance(monotonic(), busy=True)
+            self._rate.advance(monotonic(), busy=self.held > 0)
             self._rate.drained(size)
+        self.held -= size
 
     def send(self, client: str, size: int) -> None:
         """Count an answer that is sent. It is there: only new requests can be refused for it."""
         self.hold(size)
         if size >= IN_PLACE_BYTES:
-            self._untaken.add(client, size)
+            self._untaken.send(client, size)
 
     def sent(self, client: str, size: int) -> None:
         """The answer was taken, or given up."""
         if size >= IN_PLACE_BYTES:
-            self._untaken.add(client, -size)
+            self._untaken.send(client, -size)
         self.release(size)
 
     def _refusal(self, detail: str) -> QueueFull:
         """A refusal that says when half of what is held will have been given back."""
-        self._rate.advance(monotonic(), busy=True)
+        self._rate.advance(monotonic(), busy=self.held > 0)
         wait = self._rate.time_for(0, self.held / 2)
         return QueueFull(detail, retry_after=min(max(wait, RETRY_MIN_S), RETRY_MAX_S))
 

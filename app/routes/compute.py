@@ -34,11 +34,11 @@ from app.lifecycle import Lifecycle
 from app.quotas import Quotas
 from app.record import Record
 from app.reservation import Reservation
-from app.routes.answering import in_pieces, info_of, send_answer, whole
+from app.routes.answering import about, in_pieces, info_of, send_answer, whole
 from app.routes.body import IN_PLACE_BYTES, Intake
 from app.routes.departure import unless_gone
 from app.routes.head import Asked, deadline_of, text_of, visitor_of
-from app.routes.keys import Keys
+from app.routes.keys import Keys, operation_names
 from app.routes.planning import planned
 from app.routes.reading import Reader
 from app.routes.sizes import Sizes
@@ -273,11 +273,14 @@ class Compute:
 
     async def _compute(self, job: Job, asked: Asked, length: int) -> Sequence[Piece]:
         record, cost = asked.record, job.call.cost(job.samples)
-        self._intake.check_taken(asked.client, cost.output_bytes)
         if length >= IN_PLACE_BYTES:
             check_cost(cost, self._cost_limits)  # what is refused for ever is expected of nobody
             self._sizes.remember(record, length, tensor_bytes(cost))
-        done = await unless_gone(self._dispatcher.submit(job), asked.scope, asked.receive)
+        promised = self._intake.promise(asked.client, about(cost.output_bytes, asked.exchange))
+        try:
+            done = await unless_gone(self._dispatcher.submit(job), asked.scope, asked.receive)
+        finally:
+            self._intake.made(asked.client, promised)
         record.stages["queue"] = done.queue_s
         record.stages["compute"] = done.compute_s
         record.stages["encode"] = done.encode_s
@@ -292,9 +295,3 @@ class Compute:
 def _prepared(operation: str, action: str, form: Form) -> tuple[engine.Call, int]:
     """The call of all bodies of a form."""
     return engine.prepare(operation, action, form.config, form.specs, cast(Any, form.wants))
-
-
-def operation_names(catalogue: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Every name that the URL may have, aliases included, to the operation's own."""
-    aliases = {entry["alias"]: name for name, entry in catalogue.items() if "alias" in entry}
-    return {**{name: name for name in catalogue}, **aliases}

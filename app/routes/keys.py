@@ -48,3 +48,9 @@ def _fields(schema: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(
         key for one in [schema, *schema.get("oneOf", [])] for key in one.get("properties", {})
     )
+
+
+def operation_names(catalogue: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Every name that the URL may have, aliases included, to the operation's own."""
+    aliases = {entry["alias"]: name for name, entry in catalogue.items() if "alias" in entry}
+    return {**{name: name for name in catalogue}, **aliases}

@@ -1,37 +1,53 @@
-"""Large answers that callers have not taken yet, and what of them counts for others. Pure."""
+"""Large answers that callers have asked for and not taken yet. Pure: bytes and callers' names."""
 
 from __future__ import annotations
 
+MOST, SHARE = 2, 4
+"""The parts of what may be held that a caller's large answers may come to, and count for others."""
+
 
 class Untaken:
-    """Bytes of answers on their way, by caller.
+    """Bytes of answers that are promised, and of those on their way, by caller.
 
-    Who asks for a lot and reads nothing holds memory until the connection is ended. Of each caller's
-    answers no more than `share` counts for others; whoever has as many is to take them first.
+    Who asks for a lot and reads nothing holds memory until the connection is ended, which is not to keep
+    others out. So a caller's answers are bounded from the moment in which they are asked for, and count for
+    others up to a share only.
+
+    Args:
+        capacity: bytes that may be held for all.
 
     Attributes:
-        beyond: bytes that do not count for others.
+        beyond: bytes on their way that do not count for others.
     """
 
-    def __init__(self, share: int) -> None:
-        self._share = share
-        self._of: dict[str, int] = {}
+    def __init__(self, capacity: int) -> None:
+        self._most, self._share = capacity // MOST, capacity // SHARE
+        self._asked: dict[str, int] = {}
+        self._sent: dict[str, int] = {}
         self.beyond = 0
 
-    def of(self, client: str) -> int:
-        """A caller's bytes."""
-        return self._of.get(client, 0)
+    def full(self, client: str, size: int) -> bool:
+        """Whether a caller would have asked for too much with so much more; one answer is not."""
+        asked = self._asked.get(client, 0)
+        return asked > 0 and asked + size > self._most
 
-    def full(self, client: str) -> bool:
-        """Whether a caller has to take some first."""
-        return self.of(client) > self._share
+    def promise(self, client: str, size: int) -> None:
+        """An answer of about this size has been asked for; of negative size, it is there or given up."""
+        _add(self._asked, client, size)
 
-    def add(self, client: str, size: int) -> None:
+    def send(self, client: str, size: int) -> None:
         """An answer is on its way; of negative size, it has been taken or given up."""
-        before = self.of(client)
-        after = before + size
+        _add(self._asked, client, size)
+        before, after = _add(self._sent, client, size)
         self.beyond += max(0, after - self._share) - max(0, before - self._share)
-        if after:
-            self._of[client] = after
-        else:
-            del self._of[client]
+
+
+def _add(to: dict[str, int], client: str, size: int) -> tuple[int, int]:
+    """Add to a caller's bytes, of which none are kept where there are none; before and after."""
+    before = to.get(client, 0)
+    after = before + size
+    if after:
+        to[client] = after
+    else:
+        to.pop(client, None)
+    return before, after

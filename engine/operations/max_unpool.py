@@ -86,7 +86,6 @@ class MaxUnpool(Operation):
             receptive_field=(1,) * len(sizes),
             flops=(count, count),
             steps=1,
-            alike=max(1, min(BLOCK // max(1, count), OUTPUTS // max(1, prod(y)))),
             geometry=Geometry(channels, prod(sizes), prod(config.output_size), last),
             scratch_bytes=SCRATCH_BYTES + 2 * PART_BYTES,
         )

@@ -102,29 +102,43 @@ def test_what_has_come_of_a_body_that_is_given_up_is_counted_no_more() -> None:
 def test_a_caller_that_takes_no_answers_does_not_keep_others_out() -> None:
     async def scenario() -> None:
         intake = Intake(8 * SIZE)
-        for _ in range(20):
+        for _ in range(4):
+            assert intake.promise("greedy", SIZE) == SIZE
+        with pytest.raises(QueueFull, match="yet to take") as refusal:
+            intake.promise("greedy", SIZE)
+        assert refusal.value.retry_after == 1
+        for _ in range(4):
+            intake.made("greedy", SIZE)
             intake.send("greedy", SIZE)
+        # It is refused at the head, and small things are nobody's burden.
+        intake.hold(SIZE)
         greedy, other = Sender(), Sender()
         greedy.asked.client, other.asked.client = "greedy", "other"
-        with pytest.raises(QueueFull, match="yet to take") as refusal:
+        greedy.asked.record.headers[b"content-length"] = b"%d" % IN_PLACE_BYTES
+        intake.sent("greedy", SIZE)
+        intake.send("greedy", SIZE + 1)
+        with pytest.raises(QueueFull, match="yet to take"):
             await read(intake, greedy)
-        assert refusal.value.retry_after == 1
+        assert intake.promise("greedy", IN_PLACE_BYTES - 1) == 0
+        # What it holds counts for others up to a quarter of what there is.
+        intake.hold(3 * SIZE)
         reading = asyncio.create_task(read(intake, other))
         await asyncio.sleep(0)
         other.come(SIZE - 1)
         other.end()
         assert await reading == SIZE
-        assert intake.held == 21 * SIZE
-        # Small things are nobody's burden.
-        intake.check_taken("greedy", IN_PLACE_BYTES - 1)
-        for _ in range(18):
-            intake.sent("greedy", SIZE)
-        intake.check_taken("greedy", SIZE)
-        for _ in range(2):
-            intake.sent("greedy", SIZE)
-        assert intake.held == SIZE
+        assert intake.held == 9 * SIZE + 1
 
     asyncio.run(scenario())
+
+
+def test_one_answer_may_be_as_large_as_it_is() -> None:
+    intake = Intake(8 * SIZE)
+    assert intake.promise("one", 6 * SIZE) == 6 * SIZE
+    intake.made("one", 6 * SIZE)
+    intake.send("one", 6 * SIZE)
+    intake.sent("one", 6 * SIZE)
+    assert intake.held == 0
 
 
 def test_who_is_refused_is_told_when_half_of_what_is_held_will_have_gone(
@@ -148,5 +162,25 @@ def test_who_is_refused_is_told_when_half_of_what_is_held_will_have_gone(
         with pytest.raises(QueueFull) as refusal:
             await read(intake, Sender())
         assert refusal.value.retry_after == body.RETRY_MAX_S
+
+    asyncio.run(scenario())
+
+
+def test_a_quiet_minute_says_nothing_of_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(body, "monotonic", lambda: now)
+
+    async def scenario() -> None:
+        nonlocal now
+        intake = Intake(2 * SIZE)
+        for _ in range(10):
+            intake.hold(SIZE)
+            now += 0.1
+            intake.release(SIZE)
+        now += 75
+        intake.hold(2 * SIZE)
+        with pytest.raises(QueueFull) as refusal:
+            await read(intake, Sender())
+        assert refusal.value.retry_after == body.RETRY_MIN_S
 
     asyncio.run(scenario())
