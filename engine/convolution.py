@@ -197,6 +197,9 @@ class Convolution(Operation):
         held = rearranged_bytes if both else forward_bytes
         return plan.scratch_bytes + held(plan.geometry.correlation, plan.geometry.ordered)
 
+    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
+        return name in ("dx", "y")
+
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
         self._linear(plan, given, out["y"])
         if plan.config.fused:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from time import monotonic
 
+from app.admission import RETRY_MAX_S, RETRY_MIN_S
 from app.draining import DrainRate
 from app.edge import REST, ClientGone
 from app.errors import BodyTooLarge, DeadlineExceeded, QueueFull
@@ -18,9 +19,6 @@ from app.workers.berths import Berths
 
 IN_PLACE_BYTES = 256 << 10
 """A body of so many that is not there at once is received in place, where the server can do that."""
-
-RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
-"""When to come back at the earliest, and at the latest, if the memory for what is held is full."""
 
 Aligned = Callable[[int], int]
 
@@ -64,9 +62,9 @@ class Intake:
         """
         announced = asked.record.headers.get(b"content-length")
         if announced is not None:
+            if int(announced) > limit:
+                raise _too_large(limit, setting, int(announced))
             self._check(asked.client, int(announced), 0)
-        if announced is not None and int(announced) > limit:
-            raise _too_large(limit, setting, int(announced))
         if asked.deadline is None:  # a timeout costs even where it does nothing
             return await self._read(asked, limit, setting, aligned)
         try:
@@ -102,14 +100,14 @@ class Intake:
     def hold(self, size: int) -> None:
         """Count bytes."""
         if not self.held:
-            self._rate.advance(monotonic(), busy=False)
+            self._let_time_pass()
         self.held += size
         self.most = max(self.most, self.held)
 
     def release(self, size: int) -> None:
         """Give back what a body held."""
         if size >= IN_PLACE_BYTES:
-            self._rate.advance(monotonic(), busy=self.held > 0)
+            self._let_time_pass()
             self._rate.drained(size)
         self.held -= size
 
@@ -125,9 +123,13 @@ class Intake:
             self._untaken.send(client, -size)
         self.release(size)
 
+    def _let_time_pass(self) -> None:
+        """To be called before `held` becomes more than 0, or 0: time without is left out of the rate."""
+        self._rate.advance(monotonic(), busy=self.held > 0)
+
     def _refusal(self, detail: str) -> QueueFull:
         """A refusal that says when half of what is held will have been given back."""
-        self._rate.advance(monotonic(), busy=self.held > 0)
+        self._let_time_pass()
         wait = self._rate.time_for(0, self.held / 2)
         return QueueFull(detail, retry_after=min(max(wait, RETRY_MIN_S), RETRY_MAX_S))
 

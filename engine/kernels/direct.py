@@ -29,10 +29,11 @@ Array = NDArray[Any]
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
     blocks = c.forward_blocks
-    depth = min(lengths(c.channels, blocks.channels)) * c.taps
-    if y.strides[2] == y.itemsize != y.strides[-1] and in_place_last(c.share, depth):
+    if y.strides[2] == y.itemsize != y.strides[-1]:
         # Results lie channels last, so weights are read filter by filter; into panels, in any order.
-        w = np.ascontiguousarray(w.swapaxes(1, 2)).swapaxes(1, 2)
+        depth = min(lengths(c.channels, blocks.channels)) * c.taps
+        if in_place_last(c.share, depth):
+            w = np.ascontiguousarray(w.swapaxes(1, 2)).swapaxes(1, 2)
 
     def block(n: slice, g: slice, tile: Tile, o: slice) -> None:
         add = None if bias is None else bias[g, o]

@@ -101,9 +101,6 @@ class Conv(Convolution):
         out = strided_out(size, extent, stride, low, high)
         return Axis(size, kernel[axis], stride, dilation, low, high, out)
 
-    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
-        return name in ("dx", "y")
-
     apply = staticmethod(correlate)
     apply_input = staticmethod(correlate_input)
     apply_weight = staticmethod(correlate_weight)

@@ -121,9 +121,6 @@ class ConvTranspose(Convolution):
     def sight(self, axis: Axis) -> int:
         return axis.sight
 
-    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
-        return name in ("dx", "y")
-
     def apply(self, c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
         correlate_input(c, x, w, y)
         if bias is not None:

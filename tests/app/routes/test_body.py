@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from app.admission import RETRY_MAX_S, RETRY_MIN_S
 from app.edge import REST
-from app.errors import QueueFull
+from app.errors import BodyTooLarge, QueueFull
 from app.incoming import Wanted
 from app.record import Record
 from app.routes import body
@@ -141,6 +142,18 @@ def test_one_answer_may_be_as_large_as_it_is() -> None:
     assert intake.held == 0
 
 
+def test_a_body_that_is_too_large_is_so_for_a_caller_with_too_many_answers_too() -> None:
+    async def scenario() -> None:
+        intake = Intake(2 * SIZE)
+        intake.send("one", 2 * SIZE)
+        with pytest.raises(QueueFull, match="yet to take"):
+            await intake.read(Sender().asked, SIZE, "limit")
+        with pytest.raises(BodyTooLarge):
+            await intake.read(Sender().asked, SIZE - 1, "limit")
+
+    asyncio.run(scenario())
+
+
 def test_who_is_refused_is_told_when_half_of_what_is_held_will_have_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -161,7 +174,7 @@ def test_who_is_refused_is_told_when_half_of_what_is_held_will_have_gone(
         now += 1000
         with pytest.raises(QueueFull) as refusal:
             await read(intake, Sender())
-        assert refusal.value.retry_after == body.RETRY_MAX_S
+        assert refusal.value.retry_after == RETRY_MAX_S
 
     asyncio.run(scenario())
 
@@ -181,6 +194,6 @@ def test_a_quiet_minute_says_nothing_of_how_long_to_wait(monkeypatch: pytest.Mon
         intake.hold(2 * SIZE)
         with pytest.raises(QueueFull) as refusal:
             await read(intake, Sender())
-        assert refusal.value.retry_after == body.RETRY_MIN_S
+        assert refusal.value.retry_after == RETRY_MIN_S
 
     asyncio.run(scenario())
