@@ -32,6 +32,12 @@ LITTLE_MORE = 1.25
 """The estimated work of phases over that of adding, up to which phases take less time in a small layer.
 With more, one sample takes 2.4 to 3.8 times as long by phases, four 1.2 to 1.5, eight as long."""
 
+KEPT = 64
+"""Phases of a layer that are kept from call to call. More are as many calls."""
+
+MANY_MORE = 2
+"""The estimated work of more phases over that of scattering, up to which phases take less time."""
+
 CLEARLY = 0.75
 """The estimated work of scattering over that of folding taps that lie together, below which it takes less
 time: folding has fewer calls, which tell in a single sample."""
@@ -43,11 +49,23 @@ FEW_TAPS = 4
 """Taps of depthwise windows side by side up to which residues are the better way."""
 
 
-@lru_cache(maxsize=4096)
 def phases(c: Correlation) -> tuple[Phase, ...] | None:
     """The adjoint in x as correlations over dy, or None where scattering is the better way."""
-    # They are made only where they are wanted: caches keep them, and whoever only plans may ask for many.
-    return c.phases if _gathers(c) and not _summed(c) else None
+    if not gathers(c):
+        return None
+    # Many take more memory than a thousand layers should, and less time to make than to compute.
+    return _kept(c) if c.phase_count <= KEPT else c.phases()
+
+
+@lru_cache(maxsize=4096)
+def _kept(c: Correlation) -> tuple[Phase, ...] | None:
+    return c.phases()
+
+
+def gathers(c: Correlation) -> bool:
+    """True where `phases` are the better way. They are made only where they are wanted: whoever only plans
+    may ask for many."""
+    return _gathers(c) and not _summed(c)
 
 
 @lru_cache(maxsize=4096)
@@ -55,6 +73,8 @@ def _gathers(c: Correlation) -> bool:
     if _laid(c) or not c.phase_count:
         return False
     gathering, adding = _gathering(c), _adding(c)
+    if c.phase_count > KEPT:
+        return gathering <= MANY_MORE * adding
     if _apart(c):
         return gathering <= adding
     # Phases gather every output for each channel, scattering adds every channel's taps.

@@ -36,7 +36,7 @@ FEW_ROWS = 64
 FAR = 1 << 15
 """Bytes from one row of x to the next from which a product reads fewer rows well."""
 
-MOST_PHASES = 64
+MOST_PHASES = 1024
 """Phases above which an adjoint rather scatters: each is a correlation of its own."""
 
 MOST_APART = 64
@@ -181,19 +181,24 @@ class Correlation:
             return 0
         return prod(min(axis.stride, axis.size) for axis in self.axes)
 
-    @cached_property
     def phases(self) -> tuple[Phase, ...] | None:
         """The adjoint in x as correlations over dy; None where `phase_count` is 0."""
         if not self.phase_count:
             return None
-        return tuple(map(self._phase, product(*map(residues, self.axes))))
+        # Most have the same windows.
+        found: dict[tuple[Axis, ...], Correlation] = {}
+        return tuple(self._phase(along, found) for along in product(*map(residues, self.axes)))
 
-    def _phase(self, along: tuple[Residue, ...]) -> Phase:
-        axes = tuple(r.window for r in along if r.window is not None)
-        whole = len(axes) == len(along)
-        swapped = replace(self, axes=axes, channels=self.outputs, outputs=self.channels)
+    def _phase(
+        self, along: tuple[Residue, ...], found: dict[tuple[Axis, ...], Correlation]
+    ) -> Phase:
         inputs, taps = tuple(r.inputs for r in along), tuple(r.taps for r in along)
-        return Phase(inputs, taps, swapped if whole else None)
+        axes = tuple(r.window for r in along if r.window is not None)
+        if len(axes) < len(along):
+            return Phase(inputs, taps, None)
+        if axes not in found:
+            found[axes] = replace(self, axes=axes, channels=self.outputs, outputs=self.channels)
+        return Phase(inputs, taps, found[axes])
 
     @property
     def steps(self) -> int:

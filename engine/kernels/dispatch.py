@@ -106,7 +106,8 @@ def weight_algorithm(c: Correlation) -> str:
 
 def _phase_correlations(c: Correlation) -> list[Correlation]:
     """The correlations that the gradient of x consists of, where it is gathered."""
-    found = (phase.correlation for phase in adjoints.phases(c) or ())
+    # Many phases have the same.
+    found = {phase.correlation: None for phase in adjoints.phases(c) or ()}
     return [correlation for correlation in found if correlation is not None]
 
 
@@ -196,7 +197,7 @@ def _input(c: Correlation) -> Input:
         return _bordered
     if single.suits(c):
         return single.backward_input
-    if adjoints.phases(c) is None:
+    if not adjoints.gathers(c):
         return adjoints.scattering(c)
     return _stuffed if stuffed.suits(c) else _by_residues
 

@@ -9,7 +9,6 @@ digits of products.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from itertools import chain, product
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from engine.kernels.correlation import Correlation
 from engine.kernels.evenness import (
     DIGITS,
     LEAST_MEAN,
+    WEIGHTS,
     Filters,
     Means,
     Sizes,
@@ -99,29 +99,39 @@ class Choice(NamedTuple):
 
 def sample_choices(c: Correlation, x: Array, w: Array) -> list[Choice]:
     """What does each sample of x (N, 1, C, *S) under w (O, C, K, 9): the fastest that keeps the promise."""
-    filters, needed = Filters.of(w), digits(w)
+    filters: list[Filters] = []
+    needed = [DIGITS]
+    seen: list[Sizes | None] = [None] * len(x)
+
+    def look(n: int | None) -> None:
+        if n is None:
+            filters.append(Filters.of(w))
+            needed[0] = digits(w)
+        elif not alternates(x[n, 0]):
+            seen[n] = Sizes.together(*sizes(x[n, 0]))
+
+    work = LOOKING * (x.size + min(w.size, 2 * WEIGHTS))
+    for_each(look, ((n,) for n in (None, *range(len(x)))), work)
+    return [_choice(c, a[0], own, filters[0], needed[0]) for a, own in zip(x, seen, strict=True)]
+
+
+def _choice(c: Correlation, a: Array, own: Sizes | None, filters: Filters, needed: int) -> Choice:
+    """What does a sample a (C, *S) of such sizes, None where its numbers alternate."""
+    if own is None or _tiny(own.mean, filters.mean):
+        return Choice(None)
+    if needed < DIGITS and needed + digits(a) <= DIGITS:
+        return Choice(None)
     flat = filters.flat()
-    found = [Choice(None)] * len(x)
-    more = cache(filters.more)  # most samples have the first tiles, and none asks about the others
-
-    def look(n: int) -> None:
-        own = Sizes.together(*sizes(x[n, 0]))
-        if _tiny(own.mean, filters.mean) or alternates(x[n, 0]):
-            return
-        if needed < DIGITS and needed + digits(x[n, 0]) <= DIGITS:
-            return
-        for plan in tilings(c):
-            if flat < LEAST_FLAT[plan.height] or (plan.height == 4 and more(4) > MOST_ALIKE):
-                continue
-            spread, most = filters.spread * more(plan.height), _most_spread(plan)
-            if own.spread * spread < most:
-                count = plan.filters * plan.depth.kernel * c.channels
-                least = LEAST_LEFT * c.taps * c.channels * own.mean**2 * filters.mean**2
-                found[n] = Choice(plan, own.largest(most / spread, count), least)
-                return
-
-    for_each(look, ((n,) for n in range(len(x))), LOOKING * x.size)
-    return found
+    for plan in tilings(c):
+        more = filters.more(plan.height)
+        if flat < LEAST_FLAT[plan.height] or (plan.height == 4 and more > MOST_ALIKE):
+            continue
+        spread, most = filters.spread * more, _most_spread(plan)
+        if own.spread * spread < most:
+            count = plan.filters * plan.depth.kernel * c.channels
+            least = LEAST_LEFT * c.taps * c.channels * own.mean**2 * filters.mean**2
+            return Choice(plan, own.largest(most / spread, count), least)
+    return Choice(None)
 
 
 def _tiny(left: float, right: float) -> bool:

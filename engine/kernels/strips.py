@@ -16,6 +16,7 @@ from engine.kernels.lines import Lines
 from engine.kernels.products import Product, products, run
 from engine.kernels.spacing import READ, WRITTEN, spaced
 from engine.kernels.tiling import TAPS, WIDTH, Block, Tiling, bands, bands_by_point
+from engine.threads import for_each
 
 LEAST_SQUARE = 2.0**-100
 """Of smaller squares of float32 some are lost."""
@@ -104,13 +105,23 @@ class Views:
     made: Array
     last: tuple[Product, ...]
 
-    def multiply(self, filters: Array, y: Array | None) -> Array:
-        """The results (O, D, rows, P), written to y if it is given, else to the scratch."""
+    def multiply(self, filters: Array, y: Array | None, alone: bool) -> Array:
+        """The results (O, D, rows, P), written to y if it is given, else to the scratch.
+
+        Threads share the products of a block that is `alone`.
+        """
         run(self.into)
-        np.matmul(self.moved, filters, out=self.multiplied)
+        if alone:
+            rows = ((slice(i, i + 1),) for i in range(len(filters)))
+            for_each(partial(self._multiply_some, filters), rows, self.shape.plan.c.flops)
+        else:
+            np.matmul(self.moved, filters, out=self.multiplied)
         run(self.back)
         run(self.last if y is None else _last(self.shape.plan, self.sums, y))
         return self.made if y is None else y
+
+    def _multiply_some(self, filters: Array, rows: slice) -> None:
+        np.matmul(self.moved[:, rows], filters[rows], out=self.multiplied[:, rows])
 
     def growth(self, made: Array, least: float) -> float:
         """How much larger the sums at the points are than the results, by their mean squares.

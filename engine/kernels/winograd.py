@@ -39,7 +39,7 @@ Array = NDArray[Any]
 BLOCK_FLOPS = 10_000_000
 """Of a block whose nine calls are long enough for threads to share the interpreter's lock."""
 
-TRANSFORMING = 20
+TRANSFORMING = 56
 """Work that takes as long as making one number of the transformed filters."""
 
 TRANSFORMED = 8192
@@ -78,13 +78,16 @@ def _forward(
     flat = len(c.axes) == 2
     volumes = (x[:, 0, :, None], y[:, 0, :, None]) if flat else (x[:, 0], y[:, 0])
 
+    alone = len(chosen) * len(cuts(plan)) == 1
+
     def block(n: int, cut: Cut) -> None:
         target = volumes[1][n][cut.target]
         v = views(cut.shape)
         v.lines.load(volumes[0][n][cut.source])
         made, plainly = target, exceeds(v.lines.padded, chosen[n].limit)
         if not plainly:
-            made = v.multiply(filters, target if target.strides[0] == target.itemsize else None)
+            last = target.strides[0] == target.itemsize
+            made = v.multiply(filters, target if last else None, alone)
             plainly = not _kept(v, made, chosen[n].least)
         if plainly:
             plain = np.ascontiguousarray(w).reshape(1, c.outputs, -1)

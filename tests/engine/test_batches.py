@@ -40,6 +40,7 @@ CONVS: list[tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...]]] = [
     ("conv_transpose", {"stride": 2, "padding": 1}, (1, 33, 11, 11), (33, 16, 4, 4)),
     ("conv_transpose", {"stride": 2, "padding": 1}, (1, 256, 4, 4), (256, 40, 4, 4)),
     ("conv_transpose", {"stride": 2, "groups": 3}, (1, 12, 40), (12, 5, 5)),
+    ("conv_transpose", {"stride": 16, "padding": 8}, (1, 21, 6, 7), (21, 5, 32, 32)),
     ("conv_transpose", {"activation": "tanh", "layout": "NHWC"}, (1, 28, 28, 16), (3, 3, 16, 24)),
 ]
 POOLS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [

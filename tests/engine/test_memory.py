@@ -45,6 +45,7 @@ LAYERS: list[tuple[str, str, dict[str, Any], tuple[int, ...], tuple[int, ...]]] 
         (8, 64, 3, 3),
     ),
     ("conv_transpose", "stride 2", {"stride": 2}, (4, 64, 56, 56), (64, 32, 3, 3)),
+    ("conv_transpose", "stride 32", {"stride": 32}, (2, 21, 16, 16), (21, 21, 64, 64)),
     ("max_pool", "overlapping", {"kernel": 5, "stride": 1, "padding": 2}, (4, 64, 112, 112), ()),
     (
         "max_pool",

@@ -46,29 +46,47 @@ def names(cases: list[Correlation]) -> list[str]:
 
 @pytest.mark.parametrize("c", PHASES, ids=names(PHASES))
 def test_inputs_that_meet_outputs_gather(c: Correlation) -> None:
-    assert adjoints.phases(c) == c.phases
+    assert adjoints.phases(c) == c.phases()
 
 
 @pytest.mark.parametrize("c", SCATTERED, ids=names(SCATTERED))
 def test_inputs_that_few_outputs_reach_are_scattered_to(c: Correlation) -> None:
-    assert c.phases is not None
+    assert c.phases() is not None
     assert adjoints.phases(c) is None
 
 
 def test_depthwise_taps_that_lie_together_gather() -> None:
     for dilation, groups in ((2, 64), (4, 32)):
         c = Correlation((axis(112, 7, 1, dilation),) * 2, groups, 1, 1, "zeros", 4)
-        assert adjoints.phases(c) == c.phases
+        assert adjoints.phases(c) == c.phases()
 
 
-def test_phases_that_are_not_wanted_are_not_made() -> None:
-    c = SCATTERED[0]
-    assert adjoints.phases.__wrapped__(c) is None
-    made = Correlation(
-        *(getattr(c, f) for f in ("axes", "groups", "channels", "outputs")), "zeros", 4
+def test_phases_that_are_not_wanted_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Correlation, "phases", None)
+    c = replace(SCATTERED[0], wanted="fastest")
+    assert not adjoints.gathers(c)
+    assert adjoints.phases(c) is None
+
+
+def test_many_phases_are_not_kept() -> None:
+    few, many = (
+        Correlation((axis(k * 16, 2 * k, k, 1),) * 2, 1, 21, 21, "zeros", 4) for k in (8, 32)
     )
-    assert adjoints.phases.__wrapped__(made) is None
-    assert "phases" not in vars(made)
+    assert adjoints.phases(few) is adjoints.phases(few)
+    first, second = adjoints.phases(many), adjoints.phases(many)
+    assert first is not None
+    assert first == second
+    assert first is not second
+    # Windows are the same for most, so that what is worked out for one serves all.
+    assert len({id(phase.correlation) for phase in first}) == 1
+
+
+@pytest.mark.parametrize("outputs", [1, 64])
+def test_more_phases_than_are_kept_gather_where_columns_would_be_more_work(outputs: int) -> None:
+    """One output channel is gathered, and many are multiplied to columns of few taps."""
+    c = Correlation((axis(240, 12, 12, 1), axis(240, 24, 12, 1, 6)), 1, 32, outputs, "zeros", 4)
+    assert c.phase_count == 144
+    assert adjoints.gathers(c) == (outputs == 1)
 
 
 def test_planes_that_few_columns_belong_to_are_not_folded() -> None:
