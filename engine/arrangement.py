@@ -9,15 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
+from engine.kernels.turning import laid_out
 from engine.layouts import channels_first
-from engine.threads import check_stop
 
 Array = NDArray[Any]
-
-BLOCK = 1 << 20
-"""Weights that are laid out between two questions whether to stop: some milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,12 @@ class Arrangement:
 
     @cached_property
     def ordered(self) -> bool:
-        """True where weights come as the correlation reads them."""
+        """True where weights are read as they come: in their order, or, for 1×1, in any."""
+        c = self.correlation
+        return self._canonically_ordered or (c.pointwise and c.groups == 1)
+
+    @cached_property
+    def _canonically_ordered(self) -> bool:
         return not self.flipped and self.order == tuple(range(len(self.order)))
 
     @cached_property
@@ -52,10 +53,12 @@ class Arrangement:
         return a[:, None] if groups == 1 else _split(a, groups)
 
     def weights(self, weight: Array) -> Array:
-        """Weights as the correlation takes them: (G, O, C·K), contiguous."""
-        if not self.ordered:
-            weight = _laid_out(self._canonical(weight, 0))
-        return weight.reshape(self._weights)
+        """Weights as the correlation takes them: (G, O, C·K), contiguous; for 1×1 as they lie.
+
+        There products read them in any order in less time than laying them out takes.
+        """
+        weight = self._canonical(weight, 0)
+        return (weight if self.ordered else laid_out(weight)).reshape(self._weights)
 
     def gradients(self, weights: Array) -> Array:
         """A view (R, G, O, C, *K) of the gradients of R weights."""
@@ -63,21 +66,10 @@ class Arrangement:
 
     def _canonical(self, weight: Array, leading: int) -> Array:
         """A view with the axes after the leading ones, and the kernel, as the correlation reads them."""
-        if self.ordered:
+        if self._canonically_ordered:
             return weight
         view = weight.transpose(*range(leading), *(leading + axis for axis in self.order))
         return np.flip(view, tuple(range(leading + 2, view.ndim))) if self.flipped else view
-
-
-def _laid_out(view: Array) -> Array:
-    """A contiguous array of weights in the order of their view, which it is where that is one."""
-    if view.size <= BLOCK or view.flags.c_contiguous:
-        return np.ascontiguousarray(view)
-    result = np.empty(view.shape, view.dtype)
-    for lo, hi in ranges(len(view), max(1, BLOCK * len(view) // view.size)):
-        check_stop()
-        result[lo:hi] = view[lo:hi]
-    return result
 
 
 def _split(a: Array, groups: int) -> Array:

@@ -1,12 +1,21 @@
-"""Weights in another order of their axes, laid out by several threads."""
+"""Weights in another order of their axes, laid out by several threads.
+
+Layouts as HWIO have rows of outputs where correlations read rows of taps. Numbers that are a power of two
+apart in memory, as those of 512 channels, share lines of the cache, each of which is then read anew for
+every number on it. So such weights go by way of the scratch, where rows lie an odd number of lines apart.
+"""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels.direct import slices
+from engine.kernels.direct import part, slices
+from engine.kernels.gathering import as_items
+from engine.kernels.products import LINE
 from engine.threads import aligned, for_each
 
 Array = NDArray[Any]
@@ -17,14 +26,66 @@ COPIED = 64
 COPYING = 96
 """Work that takes as long as copying one number from a place of its own."""
 
+BLOCK = 1 << 16
+"""Weights that one copy lays out in as short a time as several."""
+
+ROWS_BYTES = 1 << 19
+"""Rows in the scratch, of some channels and all taps: they stay in the second-level cache."""
+
+LEAST = 4
+"""Channels of these, for which rows are rather shorter."""
+
 
 def in_rows(weights: Array) -> Array:
     """A view of weights (G, C, O, *K) as an array of its own, each thread copying some channels."""
     found = aligned(weights.shape, weights.dtype)
 
-    def part(channels: slice) -> None:
+    def block(channels: slice) -> None:
         found[:, channels] = weights[:, channels]
 
     cuts = ((channels,) for channels in slices(weights.shape[1], COPIED))
-    for_each(part, cuts, COPYING * weights.size)
+    for_each(block, cuts, COPYING * weights.size)
     return found
+
+
+def laid_out(weights: Array) -> Array:
+    """A view (O, C, *K) of contiguous weights as an array in the order of its axes; itself if it is one."""
+    if weights.flags.c_contiguous or weights.size <= BLOCK:
+        return np.ascontiguousarray(weights)
+    found = aligned(weights.shape, weights.dtype)
+    lead = *weights.shape[:2], -1
+    source, target = weights.reshape(lead, copy=False), found.reshape(lead)
+    (outputs, channels, taps), one = source.shape, source.itemsize
+    if source.strides[0] == one and taps * one * LINE < ROWS_BYTES:
+        _turn(source, target)
+        return found
+    if source.strides[2] == one:
+        # All taps of a filter as one.
+        source, target = as_items(source), as_items(target)
+
+    def block(some: slice) -> None:
+        target[some] = source[some]
+
+    cuts = ((some,) for some in slices(outputs, max(1, BLOCK // (channels * taps))))
+    for_each(block, cuts, COPYING * weights.size)
+    return found
+
+
+def _turn(source: Array, target: Array) -> None:
+    """Copy weights (O, C, K) that lie side by side along O to where they do along K."""
+    outputs, channels, taps = source.shape
+    row = taps * source.itemsize
+    wide = min(outputs, max(1, ROWS_BYTES // (LEAST * row)))
+    high = min(COPIED, max(1, ROWS_BYTES // (row * (wide + LINE))))
+    # Whole lines of the memory in which taps lie side by side.
+    high -= high % LINE if high > LINE else 0
+
+    def block(o: slice, c: slice) -> None:
+        numbers, place = source[o, c], target[o, c]
+        shape = (numbers.shape[1], taps, numbers.shape[0] + LINE)
+        rows = part(0, shape, source.dtype)[..., : numbers.shape[0]].transpose(2, 0, 1)
+        np.copyto(rows, numbers)
+        np.copyto(place, rows)
+
+    cuts = product(slices(outputs, wide), slices(channels, high))
+    for_each(block, cuts, COPYING * source.size)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
-from engine import arrangement, resolve, threads
+from engine import resolve, threads
 from engine.kernels import (
     activations,
     adjoints,
@@ -34,6 +34,7 @@ from engine.kernels import (
     shifts,
     stuffed,
     tracing,
+    turning,
     windows,
 )
 from engine.operations import max_unpool
@@ -64,10 +65,11 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
             stuffed,
         ):
             patch.setattr(module, "PART_BYTES", part)
-        for module in (arrangement, pooling, max_unpool, activations):
+        for module in (turning, pooling, max_unpool, activations):
             patch.setattr(module, "BLOCK", part // 16)
         for module, bound in SMALLEST:
             patch.setattr(module, bound, 0)
+        patch.setattr(turning, "ROWS_BYTES", part)
         patch.setattr(banding, "WHOLE_COLUMNS", 8)
         patch.setattr(banding, "LEAST_COLUMNS", 2)
         patch.setattr(fitting, "ROOM", part)

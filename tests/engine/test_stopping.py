@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import engine
-from engine import arrangement
 from engine.errors import Stopped
+from engine.kernels import turning
 from engine.kernels.activations import BLOCK
 from engine.operations import max_unpool
 
@@ -90,7 +90,7 @@ def test_unpooling_of_one_large_plane_is_stopped_in_between(action: str) -> None
 
 
 def test_weights_of_another_order_are_laid_out_piece_by_piece() -> None:
-    weight = np.arange(5 * arrangement.BLOCK, dtype=np.float32).reshape(-1, 4, 16)
+    weight = np.arange(5 * turning.BLOCK, dtype=np.float32).reshape(-1, 4, 16)
     tensors = {"x": np.eye(4, 16, dtype=np.float32)[None], "weight": weight}
     flipped = {"flip_kernel": True}
     assert _questions("conv", "forward", flipped, tensors) >= 5 + _questions(
