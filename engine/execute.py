@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.calls import Call
+from engine.kernels.halves import narrow, widened
 from engine.kernels.nan import settle_nan
 from engine.kernels.requests import samples_of
 from engine.plans import PER_SAMPLE
@@ -44,15 +45,14 @@ def run(
     if rows is None:
         rows = (next(tensors[name].shape[0] for name in call.per_sample),)
     call.layer.check(call.plan, tensors)
-    given = {name: _laid_out(tensors[name], dtype) for name, dtype in call.taken}
     results = call.make_outputs(rows, allocate or _empty)
-    computing(stop, _compute, call, given, rows, results)
+    computing(stop, _compute, call, tensors, rows, results)
     return results
 
 
 def _compute(
     call: Call,
-    given: Mapping[str, Array],
+    tensors: Mapping[str, Array],
     rows: Sequence[int],
     results: Mapping[str, Array],
 ) -> None:
@@ -62,6 +62,7 @@ def _compute(
         for array in results.values():
             array[...] = 0
         return
+    given = {name: _laid_out(tensors[name], dtype) for name, dtype in call.taken}
     out = results
     if call.rounded:
         out = {
@@ -76,7 +77,9 @@ def _compute(
         settle_nan(out[name])
     if call.rounded:
         for name, array in out.items():
-            if array is not results[name]:
+            if results[name].dtype == np.float16:
+                narrow(array, results[name])
+            elif array is not results[name]:
                 results[name][...] = array
 
 
@@ -99,6 +102,8 @@ def _laid_out(tensor: Array, dtype: np.dtype[Any]) -> Array:
     Of numbers that begin between their addresses, as they may in a message, NumPy adds up some sums
     in another order.
     """
+    if tensor.dtype == np.float16:
+        return widened(tensor)
     laid_out = np.ascontiguousarray(tensor, dtype)
     return laid_out if laid_out.flags.aligned else laid_out.copy()
 

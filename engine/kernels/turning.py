@@ -53,22 +53,33 @@ def laid_out(weights: Array) -> Array:
     if weights.flags.c_contiguous or weights.size <= BLOCK:
         return np.ascontiguousarray(weights)
     found = aligned(weights.shape, weights.dtype)
-    lead = *weights.shape[:2], -1
-    source, target = weights.reshape(lead, copy=False), found.reshape(lead)
-    (outputs, channels, taps), one = source.shape, source.itemsize
-    if source.strides[0] == one and taps * one * LINE < ROWS_BYTES:
-        _turn(source, target)
-        return found
-    if source.strides[2] == one:
-        # All taps of a filter as one.
-        source, target = as_items(source), as_items(target)
+    source, target = _flat(weights), found
+    if source is None:
+        # Taps that lie apart, or in another order: no layout of any library.
+        source = weights
+    else:
+        target, one = found.reshape(source.shape), source.itemsize
+        if source.strides[0] == one and source[0, 0].nbytes * LINE < ROWS_BYTES:
+            _turn(source, target)
+            return found
+        if source.strides[2] == one:
+            # All taps of a filter as one.
+            source, target = as_items(source), as_items(target)
 
     def block(some: slice) -> None:
         target[some] = source[some]
 
-    cuts = ((some,) for some in slices(outputs, max(1, BLOCK // (channels * taps))))
-    for_each(block, cuts, COPYING * weights.size)
+    each = max(1, BLOCK * len(weights) // weights.size)
+    for_each(block, ((some,) for some in slices(len(weights), each)), COPYING * weights.size)
     return found
+
+
+def _flat(weights: Array) -> Array | None:
+    """A view (O, C, K), if taps lie so."""
+    try:
+        return weights.reshape(*weights.shape[:2], -1, copy=False)
+    except ValueError:
+        return None
 
 
 def _turn(source: Array, target: Array) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -14,16 +16,15 @@ SHAPES = [(64, 48, 5, 5), (40, 17, 1, 300), (512, 256, 1, 1), (130, 3, 17, 31), 
 
 
 def view(shape: tuple[int, ...], order: str, flipped: bool) -> np.ndarray:
-    """Weights (O, I, *K) that lie in memory as `order` says."""
-    spatial = tuple(range(2, len(shape)))
-    axes = {"HWIO": (*spatial, 1, 0), "IOHW": (1, 0, *spatial), "OIHW": (0, 1, *spatial)}[order]
+    """Weights (O, I, H, W) that lie in memory as `order` says."""
+    axes = ["OIHW".index(letter) for letter in order]
     lain = np.random.default_rng(0).standard_normal([shape[a] for a in axes], np.float32)
     found = lain.transpose(np.argsort(axes))
-    return np.flip(found, spatial) if flipped else found
+    return np.flip(found, (2, 3)) if flipped else found
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("order", ["HWIO", "IOHW", "OIHW"])
+@pytest.mark.parametrize("order", ["".join(order) for order in permutations("OIHW")])
 @pytest.mark.parametrize("flipped", [False, True])
 @pytest.mark.parametrize("small", [False, True])
 def test_weights_are_in_the_order_of_their_axes(
