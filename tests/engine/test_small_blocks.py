@@ -93,7 +93,7 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
 def _forget() -> None:
     for cached in (
         resolve._prepared,
-        adjoints.phases,
+        adjoints._kept,
         adjoints.scattering,
         adjoints._folds,
         adjoints._gathers,
