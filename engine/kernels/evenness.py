@@ -49,12 +49,6 @@ LEAST_MEAN = 2.0**-116
 
 TINY = float(np.finfo(np.float64).tiny)
 
-DIGITS = 24
-"""Binary digits of a float32."""
-
-SHORT = 0.7
-"""The share of numbers that are most. Of random ones half need all digits, three quarters all but one."""
-
 
 class Sizes(NamedTuple):
     """The mean of |a|, and that of a², of numbers that are added."""
@@ -155,11 +149,13 @@ class Filters(NamedTuple):
 
     Attributes:
         together: the sums, over some of all filters, of each tap times each other (9, 9).
-        mean: that of |w| of the filter with the largest.
+        means: those of |w| of each.
+        mean: the largest of these.
     """
 
     spread: float
     together: Means
+    means: Means
     mean: float
 
     @classmethod
@@ -176,11 +172,12 @@ class Filters(NamedTuple):
         if scale != 1:
             b = b * np.float32(scale)
         square = float(np.vecdot(b, b).max()) / b.shape[1]
-        mean = float((np.abs(b) @ np.ones(b.shape[1], b.dtype)).max()) / b.shape[1]
+        means = (np.abs(b) @ np.ones(b.shape[1], b.dtype)).astype(np.float64) / b.shape[1]
+        mean = float(means.max())
         spread = Sizes(mean, square).with_one(largest * scale, w[0].size).spread
         taps = b.reshape(-1, TAPS * TAPS)
         # Of an array and itself, BLAS makes half of the product in twice the time.
-        return cls(spread, (taps.T @ taps.copy()).astype(np.float64), mean / scale)
+        return cls(spread, (taps.T @ taps.copy()).astype(np.float64), means / scale, mean / scale)
 
     def flat(self) -> float:
         """How much filters leave of a constant, beside those whose taps have nothing in common."""
@@ -220,31 +217,6 @@ def _scale(largest: float) -> float:
     if not 0 < largest < np.inf or 1e-12 < largest < 1e12:
         return 1.0
     return 2.0 ** -max(-126, min(frexp(largest)[1], 126))
-
-
-def digits(a: Array) -> int:
-    """The binary digits that most numbers of a (K, ..., H, W) in float32 need, but for zeros.
-
-    Few numbers, here and there, tell. Others among them make a plain sum no less exact where they are few.
-    """
-    some = a[tuple(slice(None, None, max(1, size // 8)) for size in a.shape)]
-    bits = some.reshape(-1).view(np.uint32)
-    fractions = bits[bits << 1 != 0] & (1 << DIGITS - 1) - 1 | 1 << DIGITS - 1
-    if not fractions.size:
-        return 1
-    last = fractions & -fractions
-    place = int(len(last) * (1 - SHORT))
-    return DIGITS + 1 - int(np.partition(last, place)[place]).bit_length()
-
-
-def short_channels(a: Array) -> bool:
-    """True if the first and the middle row of some of K channels begin with numbers of half the digits.
-
-    They are not all 0. a is (K, ..., H, W) in float32.
-    """
-    begun = a[..., :: max(1, a.shape[-2] // 2), :8].view(np.uint32)
-    found = np.bitwise_or.reduce(begun, axis=tuple(range(1, begun.ndim)))
-    return bool(((found & (1 << DIGITS // 2) - 1 == 0) & (found << 1 != 0)).any())
 
 
 def _parts(a: Array) -> Iterator[Array]:

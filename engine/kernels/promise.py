@@ -16,18 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels.correlation import Correlation
-from engine.kernels.evenness import (
-    DIGITS,
-    LEAST_MEAN,
-    WEIGHTS,
-    Filters,
-    Means,
-    Sizes,
-    alternates,
-    digits,
-    short_channels,
-    sizes,
-)
+from engine.kernels.digits import DIGITS, FADED, digits, filter_digits, short_channels
+from engine.kernels.evenness import LEAST_MEAN, WEIGHTS, Filters, Means, Sizes, alternates, sizes
 from engine.kernels.tiling import Tiling, tilings
 from engine.threads import for_each
 
@@ -101,25 +91,31 @@ def sample_choices(c: Correlation, x: Array, w: Array) -> list[Choice]:
     """What does each sample of x (N, 1, C, *S) under w (O, C, K, 9): the fastest that keeps the promise."""
     filters: list[Filters] = []
     needed = [DIGITS]
-    seen: list[Sizes | None] = [None] * len(x)
+    seen: list[tuple[Means, Means] | None] = [None] * len(x)
 
     def look(n: int | None) -> None:
         if n is None:
             filters.append(Filters.of(w))
-            needed[0] = digits(w)
+            needed[0] = filter_digits(w, filters[0].means)
         elif not alternates(x[n, 0]):
-            seen[n] = Sizes.together(*sizes(x[n, 0]))
+            seen[n] = sizes(x[n, 0])
 
     work = LOOKING * (x.size + min(w.size, 2 * WEIGHTS))
     for_each(look, ((n,) for n in (None, *range(len(x)))), work)
-    return [_choice(c, a[0], own, filters[0], needed[0]) for a, own in zip(x, seen, strict=True)]
+    return [
+        Choice(None) if found is None else _choice(c, a[0], found, filters[0], needed[0])
+        for a, found in zip(x, seen, strict=True)
+    ]
 
 
-def _choice(c: Correlation, a: Array, own: Sizes | None, filters: Filters, needed: int) -> Choice:
-    """What does a sample a (C, *S) of such sizes, None where its numbers alternate."""
-    if own is None or _tiny(own.mean, filters.mean):
+def _choice(
+    c: Correlation, a: Array, found: tuple[Means, Means], filters: Filters, needed: int
+) -> Choice:
+    """What does a sample a (C, *S) with such `sizes`."""
+    own = Sizes.together(*found)
+    if _tiny(own.mean, filters.mean):
         return Choice(None)
-    if needed < DIGITS and needed + digits(a) <= DIGITS:
+    if needed < DIGITS and needed + digits(a, found[0]) <= DIGITS:
         return Choice(None)
     flat = filters.flat()
     for plan in tilings(c):
@@ -164,7 +160,10 @@ def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[slice]) 
         sides = [[own[n] for n in range(span.start, span.stop)] for own in found]
         left, right = map(_sizes_of, sides)
         spread = left.spread * right.spread
-        if not spread < MOST_JOINT_SPREAD or _few_digits(x[span], dy[span]):
+        if not spread < MOST_JOINT_SPREAD:
+            return 0, 0
+        needed = (_digits(a[span], side) for a, side in zip(both, sides, strict=True))
+        if sum(needed) <= DIGITS:
             return 0, 0
         if _tiny(left.mean, right.mean) or any(a.alternates for a in chain(*sides)):
             return 0, 0
@@ -186,7 +185,9 @@ def _sizes_of(samples: Sequence[_Sample]) -> Sizes:
     return Sizes.each(means / len(samples), squares / len(samples))
 
 
-def _few_digits(x: Array, dy: Array) -> bool:
-    """True if most products of x and dy (N, 1, K, H, W) have the digits of a float32."""
-    needed = max(digits(a[0]) for a in x)
-    return needed < DIGITS and needed + max(digits(a[0]) for a in dy) <= DIGITS
+def _digits(a: Array, samples: Sequence[_Sample]) -> int:
+    """The digits that most numbers of a (N, 1, K, H, W) need, by the samples with the largest."""
+    largest = [float(np.maximum.reduce(sample.means)) for sample in samples]
+    least = max(largest) / 2**FADED
+    found = zip(a, samples, largest, strict=True)
+    return max(digits(b[0], sample.means) for b, sample, size in found if not size < least)

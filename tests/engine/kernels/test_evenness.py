@@ -1,4 +1,4 @@
-"""The spread of numbers and the digits they need: by their definitions, and at the ends of the range."""
+"""The spread of numbers: by its definition, and at the ends of the range."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from engine.kernels.evenness import (
     Filters,
     Sizes,
     alternates,
-    digits,
     exceeds,
-    short_channels,
     sizes,
     step,
 )
@@ -125,26 +123,6 @@ def test_a_large_filter_among_those_that_are_not_looked_at() -> None:
     assert filters_spread(w.swapaxes(0, 1)[..., ::-1], 2) > 1000
 
 
-def test_digits() -> None:
-    a = np.full((3, 4, 9), 3, np.float32)
-    assert digits(a) == 2
-    a[0] = -0.0
-    assert digits(a) == 2, "zeros are none"
-    a[1] = -5.25
-    assert digits(a) == 5
-    a[2] = 1 + 2.0**-23
-    assert digits(a) == 24, "of half of the numbers"
-    a[0] = -5.25
-    a[1, 2:] = 5
-    assert digits(a) == 24
-    a[2, 1:] = 1
-    assert digits(a) == 5, "most"
-    assert digits(np.zeros((1, 2, 9), np.float32)) == 1
-    assert digits(np.full((1, 1, 1), np.nan, np.float32)) <= 24
-    assert digits(numbers(4, 4, 8).astype(np.float16).astype(np.float32)) in (10, 11)
-    assert digits(last(numbers(40, 30, 8))[:, ::-1, ::-1]) == 24
-
-
 def test_numbers_that_alternate() -> None:
     rng = np.random.default_rng(0)
     a = rng.standard_normal((5, 3, 12, 30)).astype(np.float32)
@@ -157,18 +135,3 @@ def test_numbers_that_alternate() -> None:
     assert not alternates(signs + a / 2)
     assert not alternates(np.zeros_like(a))
     assert not alternates(a[..., :1])
-
-
-@pytest.mark.parametrize("last", [False, True])
-def test_channels_of_few_digits(last: bool) -> None:
-    a = np.random.default_rng(0).standard_normal((6, 9, 30)).astype(np.float32)
-    a = np.ascontiguousarray(a.transpose(1, 2, 0)).transpose(2, 0, 1) if last else a
-    a[2] = 0
-    assert not short_channels(a)
-    assert not short_channels(np.maximum(a, 0))
-    a[2, 0, 3] = -1.5
-    assert short_channels(a)
-    a[2, 4, 0] = 1 + 2**-12
-    assert not short_channels(a)
-    a[2, 4, 0] = 1 + 2**-11
-    assert short_channels(a)
