@@ -1,5 +1,6 @@
 /** Image by keys, and as answers and pictures come in. */
 
+import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { asking, launch, link, open } from "./browser";
@@ -78,6 +79,52 @@ it("shows a picture in the size that is asked for, though another size of it cam
   await page.waitForTimeout(900);
   await page.getByRole("radiogroup", { name: "Stride" }).getByRole("radio", { name: "2" }).click();
   await page.getByText("4 × 24 × 24").waitFor({ timeout: 10_000 });
+  await done();
+});
+
+it("shows and exports no gradient but that of the maps on show, which comes after them or never", async () => {
+  const { page, done } = await open(browser, link({ view: "image", image: "64~3~1~1~2~laplace.blur.sharpen~f.2.46.52~" }), {
+    viewport: { width: 360, height: 800 }, expected: /Failed to load|ERR_/,
+  });
+  const unit = page.locator(".closeup");
+  const shown = async (name: string) => {
+    await unit.getByText(`Feature map ${name}, row 46, column 52`).waitFor();
+    expect(await unit.getByRole("grid", { name: "Gradient" }).textContent()).toContain("row 45, column 51: ");
+    expect(await page.locator("[data-map=gradient-0]").isVisible()).toBe(true);
+    expect(await exported()).toContain(">Gradient<");
+  };
+  const missing = async (maps: string) => {
+    await page.getByText(maps).first().waitFor();
+    expect(await page.locator(".closeup:visible, [data-map=gradient-0]:visible").count()).toBe(0);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+    expect(await exported()).not.toContain(">Gradient<");
+  };
+  const exported = async () => {
+    const menu = page.locator(".bar .menu");
+    if (await menu.getAttribute("open") === null) await menu.locator("summary").click();
+    const [download] = await Promise.all([page.waitForEvent("download"), menu.getByRole("button", { name: "SVG" }).click()]);
+    await page.keyboard.press("Escape");
+    return readFileSync(await download.path(), "latin1");
+  };
+  await shown("Sharpen");
+  const acts = { "2 × 64 × 64": page.getByRole("button", { name: "Sharpen" }), "2 × 96 × 96": page.getByRole("radio", { name: "96" }) };
+  for (const [maps, control] of Object.entries(acts)) {
+    const held: (() => void)[] = [];
+    await page.route("**/backward", async (route) => {
+      await new Promise<void>((resolve) => held.push(resolve));
+      // It may have been given up by then.
+      await route.continue().catch(() => undefined);
+    });
+    await control.click();
+    await missing(maps);
+    await page.unroute("**/backward");
+    for (const release of held) release();
+    await shown("Blur");
+  }
+  await page.route("**/backward", (route) => route.abort());
+  await page.getByRole("radio", { name: "128" }).click();
+  await page.locator('[data-trouble="offline"]').waitFor();
+  await missing("2 × 128 × 128");
   await done();
 });
 

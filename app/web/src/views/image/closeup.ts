@@ -6,7 +6,7 @@ import { NO_RING } from "../../grid/draw";
 import { NO_LIGHT } from "../../grid/light";
 import { gridView } from "../../grid/view";
 import { toneScale } from "./maps";
-import type { Passed, Traced } from "./pipeline";
+import type { Traced } from "./pipeline";
 import { FILTER_LABELS } from "./settings";
 
 const WIDEST = 15;
@@ -22,12 +22,12 @@ export function support(values: ArrayLike<number>, size: number): { top: number;
   return bottom < 0 ? null : { top, left, rows: Math.min(WIDEST, bottom - top + 1), cols: Math.min(WIDEST, right - left + 1) };
 }
 
-export function closeUp(passed: Passed, traced: Traced | null): Child {
+export function closeUp(traced: Traced | null): Child {
   if (!traced) return h("p", { class: "hint closeup" }, "Choose a unit in a map below.");
-  const { size, values } = passed.image;
+  const { of, unit } = traced;
+  const { size, values } = of.image;
   const box = support(traced.dx, size);
-  const { unit } = traced;
-  const name = `${unit.stage === "feature" ? "Feature map" : "Pooled map"} ${FILTER_LABELS[passed.settings.filters[unit.channel]]}, row ${unit.row}, column ${unit.col}`;
+  const name = `${unit.stage === "feature" ? "Feature map" : "Pooled map"} ${FILTER_LABELS[of.settings.filters[unit.channel]]}, row ${unit.row}, column ${unit.col}`;
   const title = h("p", null, h("strong", null, name), ` is ${full(traced.value)}. `, box
     ? `Its gradient at the input is the filter, laid where the unit looks${unit.stage === "pooled" ? "; of the pool’s window only the maximum passes it on" : ""}.`
     : "The ReLU is off there, so its gradient is zero everywhere.");

@@ -1,6 +1,6 @@
 /** Image: the user's picture through one layer and back, and the gradient of any unit at the input. */
 
-import { h } from "../../core/dom";
+import { type Child, h } from "../../core/dom";
 import { computed, effect, memo, onCleanup, type Read, signal, untrack } from "../../core/signal";
 import { Unreadable } from "../../core/readback";
 import type { App } from "../../state/app";
@@ -67,15 +67,18 @@ export function imageView(app: App): HTMLElement {
   });
   const traced = resource(app, unitAsked, ({ now, unit }, abort) => trace(app.client, now, unit, abort));
   const started = memo(() => passed.value() !== null);
-  const shownTrace = () => (settings().unit ? traced.value() : null);
+  const chosen: Chosen = {
+    traced: () => (settings().unit ? traced.value() : null),
+    awaited: () => settings().unit !== null && traced.value()?.of !== passed.value(),
+  };
   const element = h("article", { class: "page-body image-view" },
     h("header", { class: "page-head" },
       h("h2", null, "A picture through one layer, and back"),
       h("p", null, "Convolved, pooled, unpooled, and rebuilt by the transposed convolution with the same weights. Choose any unit of a map to see its gradient at the input: what the unit looks for, placed where it looks.")),
     sourceRow(own), settingsRow(settings, put), filterRow(settings, put),
-    () => (started() ? body(passed.value as Read<Passed>, shownTrace, put, settings) : h("p", { class: "hint" }, "…")));
+    () => (started() ? body(passed.value as Read<Passed>, chosen, put, settings) : h("p", { class: "hint" }, "…")));
   accept(own);
-  shows(app, () => sheetOf(passed.value(), shownTrace()));
+  shows(app, () => sheetOf(passed.value(), chosen.awaited() ? null : chosen.traced()));
   return element;
 }
 
@@ -112,7 +115,13 @@ function accept(own: Own): void {
   });
 }
 
-function body(passed: Read<Passed>, traced: Read<Traced | null>, put: (change: Partial<ImageSettings>) => void, settings: Read<ImageSettings>): HTMLElement {
+interface Chosen {
+  readonly traced: Read<Traced | null>;
+  /** The last gradient is of other maps than those on show: theirs comes an answer later, or never. */
+  readonly awaited: Read<boolean>;
+}
+
+function body(passed: Read<Passed>, { traced, awaited }: Chosen, put: (change: Partial<ImageSettings>) => void, settings: Read<ImageSettings>): HTMLElement {
   const top = h("div", { class: "image-top" });
   const width = widthOf(top, 900);
   const third = () => Math.min(330, Math.floor((width() - 2 * 28) / (width() < 620 ? 1 : 3)));
@@ -120,15 +129,20 @@ function body(passed: Read<Passed>, traced: Read<Traced | null>, put: (change: P
     mapView({ id, label: () => label, maps, channel: 0, tone, width: third, chosen: () => -1 });
   const flat = (of: Grey, values: Float32Array): Maps => ({ channels: 1, rows: of.size, cols: of.size, values });
   const picture = () => flat(passed().image, passed().image.values);
-  const gradient = () => flat(passed().image, traced()?.dx ?? new Float32Array(passed().image.values.length));
+  const gradient = () => {
+    const now = traced();
+    const { image } = now?.of ?? passed();
+    return flat(image, now?.dx ?? new Float32Array(image.values.length));
+  };
+  const ofUnit = (...content: Child[]) => h("div", { class: "of-unit", "data-stale": () => (awaited() ? "1" : "0") }, content);
   top.append(
     figure("Picture", "the input, in grey", one("picture", "The picture", picture, "picture"), rangeOf(picture, "picture")),
     figure("Rebuilt", "by unpooling and transposed convolution", one("rebuilt", "The rebuilt picture", () => passed().rebuilt, "signed"), rangeOf(() => passed().rebuilt, "signed")),
-    figure("Gradient", "of the chosen unit at the input", one("gradient", "The gradient at the input", gradient, "signed"), rangeOf(gradient, "signed")));
+    figure("Gradient", "of the chosen unit at the input", ofUnit(one("gradient", "The gradient at the input", gradient, "signed"), rangeOf(gradient, "signed"))));
   const key = memo(() => passed().feature.channels);
   // Made anew for another number of maps only: the one that has the focus keeps it where another answer comes.
   const stacked = (stage: "feature" | "pooled", title: string) => () => (key(), untrack(() => stack(stage, title, passed, put, settings)));
-  return h("div", null, top, () => closeUp(passed(), traced()), stacked("feature", "Feature maps"), stacked("pooled", "Pooled"));
+  return h("div", null, top, ofUnit(() => closeUp(traced())), stacked("feature", "Feature maps"), stacked("pooled", "Pooled"));
 }
 
 /** What an exported picture has: the same as the page, row by row. */

@@ -23,6 +23,8 @@ export interface Passed {
 }
 
 export interface Traced {
+  /** What the unit is a unit of. */
+  readonly of: Passed;
   readonly unit: Unit;
   readonly value: number;
   readonly dx: Float32Array;
@@ -73,7 +75,7 @@ export async function trace(client: Client, passed: Passed, unit: Unit, signal: 
   }
   const tensors = { x: input(passed.image), weight: passed.weight, dy };
   const back = await client.backward("conv", { config: convolution(passed.settings), tensors, wants: ["dx"] }, { signal });
-  return { unit, value: stage.values[at], dx: back.tensors.dx.data as Float32Array };
+  return { of: passed, unit, value: stage.values[at], dx: back.tensors.dx.data as Float32Array };
 }
 
 /** Keeps a unit inside maps that may have become smaller. */
