@@ -88,21 +88,6 @@ describe("Verify", () => {
   });
 });
 
-it("Checkerboard: 3 by 2 is uneven, 4 by 2 is even, and the gradient is the same picture", async () => {
-  const { page, done } = await open(browser, link({ view: "checkerboard", board: "3.2.0.ones" }));
-  const picture = (id: string) => page.locator(`[data-picture="${id}"]`).evaluate((el: HTMLElement) => ({ side: el.dataset.side, values: el.dataset.values }));
-  await page.locator('[data-picture="transposed"][data-side="13"]').waitFor();
-  expect(await picture("transposed")).toEqual({ side: "13", values: "1 2 4" });
-  expect(await picture("gradient")).toEqual(await picture("transposed"));
-  expect((await picture("resized")).values).toBe("9");
-  await page.getByRole("button", { name: "kernel 4, stride 2, even" }).click();
-  await page.getByRole("button", { name: "increase Padding" }).click();
-  await page.locator('[data-picture="transposed"][data-side="12"]').waitFor();
-  expect(await picture("transposed")).toEqual({ side: "12", values: "4" });
-  expect(await page.locator(".board-verdict").textContent()).toContain("4 / 2 = 2");
-  await done();
-});
-
 /** 8×8 grey, white on the right: PNG as a browser writes it. */
 async function halves(page: Page): Promise<Buffer> {
   const url = await page.evaluate(() => {
