@@ -180,6 +180,7 @@ def test_the_image_serves_from_its_own_files(installed: Path, tmp_path: Path) ->
         for asset in re.findall(r'(?:src|href)="(?:\./)?([^"#:]+)"', page):
             assert _get(f"{running.url}/{asset}")[0] == 200
         assert _get(running.url + "/docs")[0] == 200
+        assert "@msgpack/msgpack" in _get(running.url + "/licences.md")[2]
         body = {"x": [[[1, 2, 3]]], "weight": [[[1, 1]]]}
         request = Request(
             running.url + "/v1/conv/forward",
@@ -226,7 +227,10 @@ def test_distributions_hold_the_built_page_and_no_page_sources(
     (wheel,) = tmp_path.glob("*.whl")
     with ZipFile(wheel) as opened:
         names = opened.namelist()
-    assert "app/web/dist/index.html" in names
+    files = {name.removeprefix("app/web/dist/") for name in names}
+    assert "index.html" in files
+    notices = {"NOTICE", "LICENSE", "swagger-ui-bundle.js.LICENSE.txt"}
+    assert {"licences.md", *(f"swagger/{name}" for name in notices)} <= files
     assert {name for name in names if "app/web/" in name and "/dist/" not in name} == set()
     assert {name.split("/")[0] for name in names} == {"app", "engine", "convoke-0.1.0.dist-info"}
     (archive,) = tmp_path.glob("*.tar.gz")
