@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
 from starlette.types import Send
 
 import engine
+from app.errors import LimitExceeded
 from app.incoming import SLICE_BYTES
 from app.jobs import Answer
 from app.wire import Exchange, Piece, encode, pieces
@@ -35,6 +37,23 @@ def info_of(call: engine.Call, answer: Answer) -> dict[str, Any]:
 def about(nbytes: int, exchange: Exchange) -> int:
     """How large an answer of so many bytes of tensors will be, at most."""
     return nbytes * GROWTH.get(exchange.tensors, 1)
+
+
+def listed(call: engine.Call, samples: int, most: int) -> int:
+    """Numbers of an answer in lists.
+
+    Raises:
+        LimitExceeded: they are more than `most`, and would take seconds to write.
+    """
+    numbers = sum(prod(spec.shape) for spec in call.outputs((samples,)).values())
+    if numbers > most:
+        raise LimitExceeded.at(
+            ("cost", "json_numbers"),
+            "too many numbers for lists in JSON; tensors=base64 or msgpack can carry them",
+            f"at most {most}",
+            numbers,
+        )
+    return numbers
 
 
 async def send_answer(send: Send, media_type: str, body: Sequence[Piece], size: int) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
-from math import prod
-from time import monotonic, perf_counter
+from time import perf_counter
 from traceback import clear_frames
 from typing import Any, cast
 
@@ -22,8 +21,10 @@ from app.admission import CostLimits, check_cost, tensor_bytes
 from app.dispatcher import Answer, Dispatcher, Job, Write
 from app.edge import HEAD, RECORD
 from app.errors import (
+    BodyTooLarge,
     DeadlineExceeded,
     LimitExceeded,
+    MalformedBody,
     MethodNotAllowed,
     QueueFull,
     ShuttingDown,
@@ -34,7 +35,7 @@ from app.lifecycle import Lifecycle
 from app.quotas import Quotas
 from app.record import Record
 from app.reservation import Reservation
-from app.routes.answering import about, in_pieces, info_of, send_answer, whole
+from app.routes.answering import about, in_pieces, info_of, listed, send_answer, whole
 from app.routes.body import IN_PLACE_BYTES, Intake
 from app.routes.departure import unless_gone
 from app.routes.head import Asked, deadline_of, text_of, visitor_of
@@ -45,12 +46,15 @@ from app.routes.sizes import Sizes
 from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import Body, Exchange, Form, Piece, encode_map, full_name, negotiate
-from engine.errors import UnknownAction, UnknownOperation, fail
+from engine.errors import EngineError, UnknownAction, UnknownOperation, fail
 from engine.words import did_you_mean, one_of
 
 _ALONE = nullcontext()
 
 ACTIONS = ("forward", "backward", "plan")
+
+_FAULTS = (EngineError, BodyTooLarge, LimitExceeded, MalformedBody)
+"""What can be wrong with a body, which is told before the deadline or not at all."""
 
 
 class Compute:
@@ -132,6 +136,8 @@ class Compute:
                     if asked.reserved is None:
                         self._dispatcher.check_room(asked.visitor)
                     answer = await self._compute(await self._job(body, asked), asked, len(body))
+            if asked.late:
+                raise DeadlineExceeded
             self._intake.release(held)
             body, held = b"", 0  # nobody needs it any more, however long the client takes
             self._intake.send(asked.client, size := sum(map(len, answer)))
@@ -142,6 +148,8 @@ class Compute:
         except BaseException as error:
             # The frames that it came through hold the body, some of them in a circle.
             clear_frames(error.__traceback__)
+            if isinstance(error, _FAULTS) and asked.late:
+                raise DeadlineExceeded from None
             raise
         finally:
             self._intake.release(held)
@@ -228,7 +236,8 @@ class Compute:
         else:
             specs = form.specs
             call, samples = _prepared(record.operation, record.action, form)
-        numbers = self._listed(call, samples) if exchange.tensors == "list" else 0
+        most = self._settings.max_json_numbers
+        numbers = listed(call, samples, most) if exchange.tensors == "list" else 0
         record.stages["decode"] = perf_counter() - started
         return Job(
             call=call,
@@ -258,19 +267,6 @@ class Compute:
 
         return write
 
-    def _listed(self, call: engine.Call, samples: int) -> int:
-        """Numbers of an answer in lists, which is refused where it would take seconds to write."""
-        numbers = sum(prod(spec.shape) for spec in call.outputs((samples,)).values())
-        limit = self._settings.max_json_numbers
-        if numbers > limit:
-            raise LimitExceeded.at(
-                ("cost", "json_numbers"),
-                "too many numbers for lists in JSON; tensors=base64 or msgpack can carry them",
-                f"at most {limit}",
-                numbers,
-            )
-        return numbers
-
     async def _compute(self, job: Job, asked: Asked, length: int) -> Sequence[Piece]:
         record, cost = asked.record, job.call.cost(job.samples)
         if length >= IN_PLACE_BYTES:
@@ -285,8 +281,6 @@ class Compute:
         record.stages["compute"] = done.compute_s
         record.stages["encode"] = done.encode_s
         record.batch_requests, record.batch_rows = done.requests, done.rows
-        if job.deadline is not None and monotonic() > job.deadline:
-            raise DeadlineExceeded
         assert not isinstance(done.body, Answer)
         return done.body if isinstance(done.body, list) else [done.body]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from time import monotonic
 from typing import NamedTuple
 
 from starlette.types import Receive, Scope
@@ -39,6 +40,11 @@ class Asked(NamedTuple):
     client: str
     visitor: Visitor
     reserved: Reservation | None = None
+
+    @property
+    def late(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.deadline is not None and monotonic() >= self.deadline
 
 
 def deadline_of(record: Record, settings: Settings) -> float | None:

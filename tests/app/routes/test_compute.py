@@ -143,6 +143,27 @@ def test_a_deadline_is_a_plain_number(value: str) -> None:
     assert error["loc"] == ["header", "X-Deadline-Ms"]
 
 
+PLAN = {"config": {"kernel": 2}, "shapes": {"x": [1, 1, 4]}}
+
+
+@pytest.mark.parametrize(
+    ("action", "body"),
+    [
+        ("forward", text(POOL)),
+        ("backward", text(POOL | {"dy": [[[1.0, 1.0]]]})),
+        ("plan", text(PLAN)),
+        ("forward", b"{"),
+        ("forward", text(POOL | {"z": 1})),
+        ("plan", text(PLAN | {"dtype": "float8"})),
+        ("forward", text(POOL | {"config": {"kernel": [1] * 1000}})),
+    ],
+)
+def test_nothing_is_answered_late_nor_found_wrong(action: str, body: bytes) -> None:
+    answer = ask_one(f"/v1/max_pool/{action}", body, JSON | {"X-Deadline-Ms": "0"})
+    assert answer.json["type"] == "/problems/deadline-exceeded"
+    assert answer.status == 504
+
+
 def test_a_body_that_dawdles_past_the_deadline_is_given_up() -> None:
     class Dawdler(Client):
         async def receive(self) -> dict[str, Any]:
