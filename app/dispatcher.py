@@ -94,7 +94,7 @@ class Dispatcher:
         return self._queue.nbytes
 
     async def start(self) -> None:
-        """Start the workers.
+        """Start the workers, unless they are to end meanwhile.
 
         Raises:
             WorkersUnavailable: none could be started.
@@ -102,7 +102,7 @@ class Dispatcher:
         if self._at_once is not None:
             self._at_once.start()
         await asyncio.gather(*(pool.start() for pool in self._pools))
-        if self._pool.hopeless:
+        if self._pool.hopeless and not self._closing:
             await self._close()
             raise WorkersUnavailable("No worker could be started.")
 

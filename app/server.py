@@ -21,6 +21,7 @@ from fastapi import FastAPI
 
 from app import logs
 from app.connection import Connection, bounded
+from app.dispatcher import Dispatcher
 from app.early import endings
 from app.files import with_files
 from app.keepalive import LAST_READ_S
@@ -80,7 +81,8 @@ class Server(uvicorn.Server):
         )
         self._lifecycle: Lifecycle = app.state.lifecycle
         self._intake: Intake = app.state.intake
-        self._berths: Berths | None = app.state.dispatcher.berths
+        self._dispatcher: Dispatcher = app.state.dispatcher
+        self._berths: Berths | None = self._dispatcher.berths
         self._settings = settings
         self._listener = listener
         self._forced = asyncio.Event()
@@ -149,6 +151,9 @@ class Server(uvicorn.Server):
         fields = {"signal": number.name, "requests": under_way}
         logs.server.info("ending once requests are answered", extra={"fields": fields})
         self._lifecycle.draining = self.should_exit = True
+        if not self.started:
+            # Workers that fail would be started again and again, for nobody.
+            self._end = asyncio.ensure_future(self._dispatcher.drain(0.0))
 
     async def _sweep(self) -> None:
         before = used = monotonic()

@@ -68,6 +68,7 @@ class Pool(Generic[W]):
         self._failures = [0.0] * size
         self._tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Event()
+        self._closed = False
         self.up = 0
 
     @property
@@ -80,17 +81,21 @@ class Pool(Generic[W]):
         return sum(failures >= HOPELESS_FAILURES for failures in self._failures)
 
     async def start(self) -> None:
-        """Start all workers; returns when each is up or has failed too often to be waited for."""
-        places = range(len(self._failures))
+        """Start all workers; returns once each is up or has failed too often to wait for, or at `close`."""
+        places = range(0 if self._closed else len(self._failures))
         self._tasks = [asyncio.create_task(self._keep(place)) for place in places]
-        while self.up + self._given_up < len(places):
+        while self.up + self._given_up < len(places) and not self._closed:
             self._changed.clear()
             await self._changed.wait()
 
     async def close(self) -> None:
-        """End all workers."""
-        for task in self._tasks:
-            task.cancel()
+        """End all workers, and start no more; to be waited for by anybody, however often."""
+        if not self._closed:
+            self._closed = True
+            self._changed.set()
+            # Once only: the next would keep a worker from its orderly end.
+            for task in self._tasks:
+                task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _keep(self, place: int) -> None:

@@ -112,6 +112,38 @@ def test_an_idle_service_ends_at_once(tmp_path: Path, number: signal.Signals) ->
         assert running.process.wait(60) == 0
 
 
+# It is told to end when the first of its workers fails, which all of them do.
+FAILING = """
+import os, signal, sys
+from app.cli import main
+from app.workers.process import ProcessWorker
+from app.workers.task import WorkerDied
+
+told = []
+
+async def start(worker):
+    if not told:
+        told.append(os.kill(os.getpid(), signal.SIGTERM))
+    raise WorkerDied("crashed")
+
+ProcessWorker.start = start
+sys.exit(main(["serve", "--port", "0", "--workers", "1"]))
+"""
+
+
+def test_it_can_be_told_to_end_while_its_workers_fail_to_start() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "Traceback" not in done.stderr
+
+
 def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
     with serving(COMMAND, "--workers", "1", log=tmp_path / "log") as running:
         workers = children(running.process.pid)

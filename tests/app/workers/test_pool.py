@@ -23,6 +23,8 @@ class Life:
         self.closed = 0
         self.hopeless = 0
         self.forever = asyncio.Event()
+        self.leaves = asyncio.Event()
+        self.leaves.set()
         self.pool = Pool(1, self.make, self.serve, self.deaths.append, self.give_up)
 
     def make(self) -> Worker:
@@ -37,6 +39,7 @@ class Life:
                     raise life.ends.pop(0)
 
             async def close(self) -> None:
+                await life.leaves.wait()
                 life.closed += 1
                 await super().close()
 
@@ -114,3 +117,35 @@ async def test_a_place_that_fails_too_often_is_given_up_until_it_recovers() -> N
     await life.forever.wait()
     assert not life.pool.hopeless
     await life.pool.close()
+
+
+@scenario
+async def test_one_that_is_closed_while_it_starts_starts_no_more() -> None:
+    life = Life(*["unborn"] * HOPELESS_FAILURES)
+    starting = asyncio.create_task(life.pool.start())
+    while not life.deaths:
+        await asyncio.sleep(0)
+    await life.pool.close()
+    await asyncio.sleep(0)
+    assert starting.done()
+    left = len(life.ends)
+    assert left > 1
+    await life.pool.start()
+    await life.pool.close()
+    assert len(life.ends) == left
+
+
+@scenario
+async def test_whoever_closes_it_once_more_waits_for_the_orderly_end() -> None:
+    life = Life()
+    await life.pool.start()
+    life.leaves.clear()
+    closing = []
+    for _ in range(2):
+        closing.append(asyncio.create_task(life.pool.close()))
+        for _ in range(5):
+            await asyncio.sleep(0)
+    assert not any(each.done() for each in closing)
+    life.leaves.set()
+    await asyncio.gather(*closing)
+    assert life.closed == 1
