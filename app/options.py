@@ -55,7 +55,7 @@ _PARSERS: dict[str, tuple[str, Callable[[str, Row], Any]]] = {
     "int": ("an integer", _integer),
     "float": ("a number", _number),
     "bool": ("true or false", _truth),
-    "tuple[str, ...]": ("a list", _list),
+    "tuple[str, ...]": ("a list of at least one, or nothing at all", _list),
 }
 
 
@@ -97,7 +97,8 @@ def parse(row: Row, text: str, source: str) -> Any:
         value = _PARSERS[row.kind][1](text.strip(), row)
     except ValueError:
         value = None
-    refused = value is None or (row.choices and value not in row.choices)
+    # A list of commas is a mistake: without keys the service would be open to all.
+    refused = value is None or (value == () and text) or (row.choices and value not in row.choices)
     if not refused and row.kind in ("int", "float"):
         refused = not row.low <= value <= row.high
     if refused:

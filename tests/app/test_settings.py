@@ -78,6 +78,7 @@ def test_a_default_as_shown_is_a_value(row: Row) -> None:
         ("max_caller_rate", "0", 0.0),
         ("max_caller_rate", "1e-6", 1e-6),
         ("api_keys", "one, two,", ("one", "two")),
+        ("api_keys", "", ()),
         ("cors_origins", "https://a.example,http://b.example:8080", None),
         ("cors_origins", "https://xn--exmple-cua.org", ("https://xn--exmple-cua.org",)),
         ("root_path", "/deep/path", "/deep/path"),
@@ -114,6 +115,9 @@ def test_texts_are_read(name: str, text: str, value: object) -> None:
             "origins in ASCII, names as https://xn--",
         ),
         ("api_keys", "käse", "keys of visible ASCII characters"),
+        ("api_keys", ",", "a list of at least one, or nothing at all"),
+        ("api_keys", " ", "a list of at least one, or nothing at all"),
+        ("cors_origins", " , ", "a list of at least one, or nothing at all"),
     ],
 )
 def test_what_is_no_value_is_refused_in_a_line(name: str, text: str, expected: str) -> None:
