@@ -107,7 +107,6 @@ class BackgroundHandler(logging.Handler):
     """
 
     def __init__(self, descriptor: int, capacity: int = CAPACITY) -> None:
-        super().__init__()
         self.dropped = 0
         self._descriptor = descriptor
         self._capacity = capacity
@@ -116,6 +115,8 @@ class BackgroundHandler(logging.Handler):
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write, name="convoke-log", daemon=True)
         self._thread.start()
+        # Only now: `logging` closes at the end what it knows, and no thread may be to be had.
+        super().__init__()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Queue the record's line, or count it as dropped."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -34,6 +35,16 @@ def test_what_is_not_granted_is_told_in_a_line(error: Exception, line: str) -> N
 def test_so_is_a_thread() -> None:
     with granting(0), pytest.raises(CannotStart, match="no thread can be had"), granted():
         BackgroundHandler(2)
+
+
+def test_without_a_thread_there_is_no_log_to_close_at_the_end() -> None:
+    before = logging._handlerList[:]
+    with granting(0), pytest.raises(RuntimeError) as told:
+        BackgroundHandler(2)
+    assert (
+        told.tb is not None
+    )  # by which the half-made one is held, as it is at the end of a process
+    logging.shutdown([each for each in logging._handlerList if each not in before])
 
 
 def test_our_own_mistakes_are_not() -> None:
