@@ -32,6 +32,10 @@ _HOST = re.compile(
 _WITHOUT_PATH = re.compile(rb"([a-z][a-z0-9+.-]*://[^/?#]+)([?#].*)?", re.IGNORECASE)
 """An address in absolute form that says nothing of a path."""
 
+_ESCAPED_SLASH = re.compile(rb"%(2f)", re.IGNORECASE)
+
+_VERSIONS = ("1.1", "1.0")
+
 _METHOD = re.compile(rb"(?:\r?\n)*([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}) ")
 """How a request begins, of whatever method (RFC 9112, section 3); the longest that is registered has 17."""
 
@@ -144,8 +148,10 @@ def settle(owner: Owner) -> None:
     """Check the head that was parsed last, decline what it wishes beyond, and mend what is left.
 
     Raises:
-        MalformedRequest: its host or its body's length could be taken in more than one way.
+        MalformedRequest: its host or its body's length could be taken in more than one way, or it is of
+            another version of HTTP.
     """
+    check_version(owner.parser.get_http_version())
     check_host(owner.parser.get_http_version(), owner.headers)
     check_framing(owner.headers)
     owner.declining = is_upgrade(owner.parser)
@@ -161,14 +167,28 @@ def is_upgrade(parser: Any) -> bool:
 def mend(owner: Owner) -> None:
     """Take a head as it is meant where uvicorn takes it by the letter.
 
-    An address without a path is that of `/` (RFC 9112, section 3.2.2), and in HTTP/1.0 nobody waits for
-    ``100 Continue``, nor knows what it is (RFC 9110, section 10.1.1).
+    An address without a path is that of `/` (RFC 9112, section 3.2.2). A slash that is escaped separates
+    nothing (RFC 3986, section 2.2), and stays escaped when uvicorn reads the path. In HTTP/1.0 nobody waits
+    for ``100 Continue``, nor knows what it is (RFC 9110, section 10.1.1).
     """
     found = _WITHOUT_PATH.fullmatch(owner.url)
     if found is not None:
         owner.url = b"%b/%b" % (found[1], found[2] or b"")
+    if b"%" in owner.url:
+        path, mark, query = owner.url.partition(b"?")
+        owner.url = _ESCAPED_SLASH.sub(rb"%25\1", path) + mark + query
     if owner.parser.get_http_version() == "1.0":
         owner.expect_100_continue = False
+
+
+def check_version(version: str) -> None:
+    """See that a request is of a version that is spoken here; the parser takes some more.
+
+    Raises:
+        MalformedRequest: it is not, or names none, as in HTTP/0.9.
+    """
+    if version not in _VERSIONS:
+        raise MalformedRequest("This version of HTTP is not spoken here; 1.1 and 1.0 are.")
 
 
 def check_host(version: str, headers: Headers) -> None:

@@ -13,7 +13,7 @@ from httptools import HttpParserCallbackError, HttpParserError
 from starlette.types import Receive, Scope, Send
 
 from app.errors import MalformedRequest
-from app.framing import cause_of, check_framing, check_host, mend, without_upgrade
+from app.framing import cause_of, check_framing, check_host, check_version, mend, without_upgrade
 from tests.app.connecting import connected
 
 CODINGS = [
@@ -61,9 +61,12 @@ class Owner:
         (b"/?http://host", b"/?http://host"),
         (b"*", b"*"),
         (b"", b""),
+        (b"/v1/conv%2Fforward?a=%2F", b"/v1/conv%252Fforward?a=%2F"),
+        (b"/v1%2fconv/%66orward", b"/v1%252fconv/%66orward"),
+        (b"http://host/v1%2Fconv", b"http://host/v1%252Fconv"),
     ],
 )
-def test_an_address_without_a_path_is_that_of_the_root(said: bytes, meant: bytes) -> None:
+def test_an_address_is_taken_as_it_is_meant(said: bytes, meant: bytes) -> None:
     owner = Owner(said)
     mend(owner)  # type: ignore[arg-type]
     assert owner.url == meant
@@ -105,6 +108,18 @@ def test_there_is_one_host(hosts: tuple[bytes, ...], right: bool) -> None:
         check_host("1.1", headers)
     with nullcontext() if right or not hosts else pytest.raises(MalformedRequest):
         check_host("1.0", headers)
+
+
+@pytest.mark.parametrize("version", ["2.0", "0.9"])
+def test_other_versions_are_not_spoken(version: str) -> None:
+    with pytest.raises(MalformedRequest, match="spoken here"):
+        check_version(version)
+
+
+def test_an_escaped_slash_separates_nothing_however_often_it_comes() -> None:
+    head = b"POST /v1/conv%2Fforward HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"
+    asked, _ = heard(*[head] * 4)
+    assert asked == [("POST", "/v1/conv%2Fforward", b"x")] * 4
 
 
 def test_a_head_without_its_wish_is_otherwise_as_it_was() -> None:
