@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.sameness import fingerprint, same
+from app.sameness import FINGERPRINT_BYTES, fingerprint, same
 
 
 def equal(a: NDArray[Any], b: NDArray[Any]) -> bool:
@@ -36,6 +36,15 @@ def test_a_fingerprint_is_not_enough() -> None:
     other[2_000] = 1
     assert fingerprint(array) == fingerprint(other)
     assert not same([array, array], [array, other])
+
+
+@pytest.mark.parametrize("nbytes", [2 * FINGERPRINT_BYTES + 1, 4 * FINGERPRINT_BYTES])
+def test_what_lies_between_the_ends_counts_from_its_first_byte_on(nbytes: int) -> None:
+    array = np.zeros(nbytes, np.uint8)
+    other = array.copy()
+    other[nbytes // 2] = 1
+    assert fingerprint(array) == fingerprint(other)
+    assert not equal(array, other)
 
 
 def test_type_and_shape_count() -> None:
