@@ -55,7 +55,9 @@ def test_a_connection_that_is_over_is_forgotten(request_: bytes, reset: bool) ->
         async with running() as app:
             state = app.state
             make = bounded(load({}), state.telemetry, state.gate)
-            config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
+            config = uvicorn.Config(
+                app, ws="none", lifespan="off", log_config=None, timeout_keep_alive=65
+            )
             config.load()
             server_state = ServerState()
 
