@@ -8,7 +8,15 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from app import lanes
-from app.lanes import FAST_BYTES, LARGE_BYTES, LEAST, ROOM_BYTES, Lane
+from app.lanes import (
+    FAST_BYTES,
+    LARGE_BYTES,
+    LEAST,
+    ROOM_BYTES,
+    UNWANTED_RATE,
+    Lane,
+    Lanes,
+)
 
 
 class Guest:
@@ -144,3 +152,9 @@ def test_a_rate_is_shared_by_all() -> None:
         assert Lane().pause(1 << 40) == pytest.approx(0.0, abs=1e-6)
 
     run(scenario)
+
+
+def test_only_refused_bodies_have_a_rate() -> None:
+    both = Lanes()
+    assert both.unwanted.pause(UNWANTED_RATE) == pytest.approx(1.0, abs=1e-6)
+    assert both.wanted.pause(UNWANTED_RATE) == pytest.approx(0.0, abs=1e-6)
