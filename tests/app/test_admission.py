@@ -204,3 +204,14 @@ def test_what_is_reserved_is_no_work() -> None:
     assert after is not None
     assert (admission.reserving, admission.reserved) == (1, 10)
     assert after.retry_after < 60
+
+
+def test_places_that_are_reserved_are_none_that_drain() -> None:
+    admission = Admission(QueueLimits(requests=20, nbytes=10**6))
+    for _ in range(10):
+        admission.acquire(1, 0.0)
+        admission.reserve(1, 0.0, NOBODY)
+    for tick in range(1, 101):  # one a second
+        admission.release(1, tick)
+        admission.acquire(1, tick)
+    assert refused_until(admission, 100.0) == pytest.approx(10.0, rel=0.1)
