@@ -282,6 +282,20 @@ async def test_when_no_worker_comes_up_nobody_waits_for_one(
 
 
 @scenario
+async def test_what_is_being_computed_is_not_given_up_with_what_waits(gate: Gate) -> None:
+    """The express worker may be at it when no other is left."""
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        waiting = rig.submit(job(seed=1))
+        await asyncio.sleep(0)
+        rig.dispatcher._give_up()
+        with pytest.raises(WorkersUnavailable):
+            await waiting
+        gate.open()
+        assert (await held).body == expected(job(faulty.AT_GATE))
+
+
+@scenario
 async def test_a_death_keeps_nothing_of_what_was_computed(gate: Gate) -> None:
     async with dispatching() as rig:
         held = await rig.hold(gate)
