@@ -37,6 +37,12 @@ def test_a_stop_and_a_failure_are_told_apart() -> None:
     assert "ZeroDivisionError: why" in str(failure)
 
 
+def test_of_a_long_failure_its_end_is_told() -> None:
+    failure = protocol.seconds(over_the_wire(protocol.report(ValueError("🌊" * 20_000 + " end"))))
+    assert isinstance(failure, ComputeFailed)
+    assert str(failure).endswith("🌊 end\n")
+
+
 @pytest.mark.parametrize(
     "error",
     [MemoryError(), OSError(errno.ENOMEM, "no memory"), RuntimeError("can't start new thread")],
