@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.errors import LimitExceeded, ServiceError
-from app.scribe.letters import Letter, Reading, Writing, answer, reading_room, writing_room
+from app.errors import LimitExceeded, MalformedBody, ServiceError
+from app.scribe.letters import (
+    SHOWN_CHARACTERS,
+    Letter,
+    Reading,
+    Writing,
+    answer,
+    reading_room,
+    writing_room,
+)
 from app.wire import DecodeLimits, PlanRequest, Request, decode, decode_plan, encode
 from app.workers.arena import Arena, Mapping
 from app.workers.channel import Unpacker, pack
@@ -97,6 +105,13 @@ def test_every_body_is_read_as_it_is_here(arena: Arena) -> None:
         assert outcome(lambda body=body: by_letter(Reading(body, True, LIMITS), arena)) == here
         outcomes.add(here[0] if isinstance(here, tuple) else PlanRequest)
     assert len(outcomes) >= 5
+
+
+def test_a_text_out_of_place_comes_back_shortened(arena: Arena) -> None:
+    body = b'{"x": [1, "%s"]}' % (b"a" * 2 * SHOWN_CHARACTERS)
+    with pytest.raises(MalformedBody) as refusal:
+        by_letter(Reading(body, False, LIMITS), arena)
+    assert [issue.got for issue in refusal.value.issues] == ["a" * SHOWN_CHARACTERS]
 
 
 def test_the_limits_are_those_that_were_sent(arena: Arena) -> None:
