@@ -141,6 +141,28 @@ def but_one(draw: Draw) -> Draw:
     return drawn
 
 
+def alike(draw: Draw) -> Draw:
+    """The same in all channels."""
+    return lambda rng, shape: np.repeat(draw(rng, (shape[0], 1, *shape[2:])), shape[1], 1)
+
+
+def repeated(_: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Four by four numbers again and again, out of those that are the worst for tiles of this height."""
+    few = normal(np.random.default_rng(5), (4, 4))
+    down, across = shape[-2:]
+    return np.tile(few, (*shape[:-2], -(-down // 4), -(-across // 4)))[..., :down, :across]
+
+
+def in_pairs(draw: Draw) -> Draw:
+    """Half of the channels as drawn, in any order among others that are the negatives of these."""
+
+    def drawn(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        half = draw(rng, (shape[0], shape[1] // 2, *shape[2:]))
+        return np.concatenate((half, -half), 1)[:, rng.permutation(shape[1])]
+
+    return drawn
+
+
 SOBEL = (1, 0, -1), (2, 0, -2), (1, 0, -1)
 LAPLACE = (0, 1, 0), (1, -4, 1), (0, 1, 0)
 
@@ -194,7 +216,10 @@ DRAWS: Mapping[str, Draw] = {
     "identity": identity,
     "wave of three": wave(3),
     "wave of six": wave(6),
+    "repeated": repeated,
+    "one wave of three": alike(wave(3)),
     "nearly one": lambda rng, shape: 1.1 + normal(rng, shape) / 100,
+    "nearly one, in pairs": in_pairs(lambda rng, shape: 1.1 + normal(rng, shape) / 100),
     "nearly a box": lambda rng, shape: 1 + normal(rng, shape) / 10,
     "ramp": ramp,
     "rows alike": lambda _, shape: 1.1 * np.resize((1, 1, -2), shape[-1]) * np.ones(shape),
@@ -270,6 +295,9 @@ def test_outputs(channels: int, outputs: int, size: int, x: str, w: str) -> None
     ("x", "w"),
     [
         ("wave of three", "nearly a box"),
+        ("wave of three", "rectified"),
+        ("repeated", "whole"),
+        ("one wave of three", "nearly one, in pairs"),
         ("wave of six", "nearly a box"),
         ("nearly one", "edges"),
         ("constant", "edges"),
