@@ -67,15 +67,16 @@ FOREIGN = {
 }
 """Our names, and those that PyTorch, ONNX, Keras, TensorFlow and JAX have for the same."""
 
-IN_SHAPES = {
+NEEDLESS = {
     **dict.fromkeys(
         ("kernel", "kernelsize", "kernelshape", "outchannels", "filters"),
         "the shape of weight tells it",
     ),
     "inchannels": "the shape of x tells it",
     "bias": "it is a tensor, beside config",
+    "paddingmode": "it always pads with zeros",
 }
-"""Fields that convolutions have elsewhere; here the tensors say the same."""
+"""Fields that convolutions have elsewhere; here the tensors say the same, or there is nothing to choose."""
 
 OTHERS = frozenset(("relu6", "prelu", "celu", "crelu", "rrelu", "softsign", "logsigmoid"))
 """Functions that are not ours, whose names are close to those of ours."""
@@ -104,8 +105,8 @@ def did_you_mean(name: object, known: Iterable[str], prefix: str = "") -> str:
     for other in (plain, *_MEANT.get(plain, ())):
         if other in ours:
             return f"; did you mean {prefix}{ours[other]}?"
-    if plain in IN_SHAPES and "weightlayout" in ours:
-        return f"; {IN_SHAPES[plain]}"
+    if plain in NEEDLESS and "weightlayout" in ours:
+        return f"; {NEEDLESS[plain]}"
     close = [] if plain in OTHERS else get_close_matches(plain, ours, 1, CLOSE)
     return f"; did you mean {prefix}{ours[close[0]]}?" if close else ""
 

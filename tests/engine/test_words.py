@@ -88,6 +88,13 @@ def test_what_the_tensors_tell_is_told() -> None:
     assert "weight" not in said(engine.forward, "max_unpool", {"kernel_size": 3}, **X)
 
 
+def test_where_there_is_one_way_to_pad_it_is_told() -> None:
+    config = {"padding_mode": "zeros"}
+    assert said(engine.forward, "conv_transpose", config, **CONV).endswith(
+        "; it always pads with zeros"
+    )
+
+
 @pytest.mark.parametrize("name", ["foo", "relu6", "", "p" * 33, 7, None])
 def test_where_nothing_is_sure_nothing_is_said(name: object) -> None:
     assert did_you_mean(name, ["padding", "relu", "name"]) == ""
