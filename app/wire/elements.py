@@ -20,8 +20,13 @@ Array = NDArray[Any]
 TENSORS: Final[tuple[str, ...]] = ("x", "weight", "bias", "indices", "dy")
 """Every tensor that a request can bring, over all operations."""
 
-NAMES: Final = ("float16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64")
+FLOATS: Final = ("float16", "float32", "float64")
+INTEGERS: Final = ("uint8", "int8", "int16", "int32", "int64")
+NAMES: Final = FLOATS + INTEGERS
 """The element types that are read, by their full names."""
+
+TAKEN: Final[Mapping[object, Sequence[str]]] = {"x": NAMES, "indices": INTEGERS}
+"""What a tensor may be of, where that is not `FLOATS`; what else is read, the engine refuses."""
 
 LARGEST_AXIS: Final = 2**31 - 1
 """The longest axis of a shape."""
@@ -64,7 +69,7 @@ def read_dtype(value: object, loc: Loc) -> np.dtype[Any]:
     known = value == "bfloat16"
     msg = "bfloat16 is not supported yet" if known else "this is no element type that is read here"
     got = value if isinstance(value, str) else kind(value)
-    raise MalformedBody.at(loc, msg, ", ".join(NAMES), got)
+    raise MalformedBody.at(loc, msg, ", ".join(TAKEN.get(loc[0], FLOATS)), got)
 
 
 def read_shape(value: object, loc: Loc, limits: DecodeLimits) -> tuple[int, ...]:

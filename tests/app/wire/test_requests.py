@@ -147,7 +147,19 @@ def test_a_shape_of_a_plan_is_a_value(
 def test_a_dtype_of_a_plan_is_a_value(exchange: Exchange, write: Any) -> None:
     for dtype in HOSTILE_DTYPES:
         found = issue(InvalidValue, plan, exchange, write({"shapes": {}, "dtype": dtype}))
-        assert found.loc == ("dtype",)
+        assert (found.loc, found.expected) == (("dtype",), "float16, float32, float64")
+
+
+@FORMATS
+def test_a_tensor_of_an_unknown_dtype_is_told_those_that_it_may_have(
+    exchange: Exchange, write: Any
+) -> None:
+    floats, integers = list(NAMES)[:3], list(NAMES)[3:]
+    for name in TENSORS:
+        given = {"dtype": "uint16", "shape": [0], "data": b"" if exchange == MSGPACK else []}
+        found = issue(MalformedBody, read, exchange, write({name: given}))
+        taken = {"x": floats + integers, "indices": integers}.get(name, floats)
+        assert (found.loc, found.expected) == ((name, "dtype"), ", ".join(taken))
 
 
 @FORMATS
