@@ -65,7 +65,7 @@ answer."""
 _CLOSE = (b"connection", b"close")
 _KEEP = (b"connection", b"keep-alive")
 _READS = ("GET", "HEAD")
-_UNKEPT = (b"cache-control", b"no-store")
+UNKEPT = (b"cache-control", b"no-store")
 """Without a word, a cache may keep what a GET is answered with, a 404 too (RFC 9111, section 4.2.2): others
 would be told for minutes that the service is ready, and be given somebody else's request id."""
 _WHOLE = [(b"allow", b"GET, HEAD, OPTIONS, POST")]
@@ -182,7 +182,7 @@ class _Answer:
             self._record.status = message["status"]
             headers = [*message.get("headers", ()), *self._record.common_headers(), *self._cors]
             if self._record.method in _READS and all(n != b"cache-control" for n, _ in headers):
-                headers.append(_UNKEPT)
+                headers.append(UNKEPT)
             ends = self._lifecycle.draining or (self._record.unread and _awaits_word(self._record))
             if (ends or self._kept) and _CLOSE not in headers:
                 headers.append(_CLOSE if ends else _KEEP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Protocol
 
-from app.edge import RECORD, new_request_id, record_of
+from app.edge import RECORD, UNKEPT, new_request_id, record_of
 from app.heads import Headers
 from app.problems import Problem
 from app.record import Record
@@ -52,6 +52,7 @@ def last_answer(refusal: Problem, record: Record, more: Headers) -> bytes:
         more: headers beside those that follow from these.
     """
     record.status = refusal.status
-    headers = (*more, *refusal.fields(), *record.common_headers(), (b"connection", b"close"))
+    own = UNKEPT, (b"connection", b"close")
+    headers = (*more, *refusal.fields(), *record.common_headers(), *own)
     body = b"" if record.method == "HEAD" else refusal.body
     return head(refusal.status, headers) + body

@@ -95,6 +95,7 @@ def test_a_refusal_has_the_requests_id_and_can_be_read_by_its_page(
     assert answer.headers["access-control-allow-origin"] == ORIGIN.decode()
     assert answer.headers["vary"] == "origin"
     assert answer.headers["connection"] == "close"
+    assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["date"] == DATE[1].decode().lower()
 
 
