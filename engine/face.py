@@ -16,7 +16,7 @@ from engine.operation import describe_tensors
 from engine.options import read_integer
 from engine.plans import Action, Plan, TensorSpec
 from engine.registry import ALIASES, find, table
-from engine.resolve import FLOATS, INTEGERS, dtype_name, prepare
+from engine.resolve import FLOATS, INTEGERS, dtype_name, full_name, prepare
 
 Array = NDArray[Any]
 
@@ -129,7 +129,7 @@ def plan(
     operation: str,
     config: Mapping[str, Any] | None,
     shapes: Mapping[str, Sequence[int]],
-    dtype: str = "float32",
+    dtype: str | np.dtype[Any] = "float32",
 ) -> Planned:
     """Work out a layer's shapes and cost without computing or allocating anything.
 
@@ -141,7 +141,8 @@ def plan(
     Raises:
         EngineError: the one that `forward` would raise.
     """
-    if not isinstance(dtype, str) or dtype not in FLOATS + INTEGERS:
+    common = full_name(dtype)
+    if not isinstance(common, str) or common not in FLOATS + INTEGERS:
         raise fail(DtypeMismatch, ("dtype",), "not accepted here", ", ".join(FLOATS), dtype)
     if not isinstance(shapes, Mapping):
         raise fail(InvalidValue, ("shapes",), "not a map", "tensor name to shape", shapes)
@@ -150,8 +151,9 @@ def plan(
         if not isinstance(shape, list | tuple):
             loc = ("shapes", name)
             raise fail(ShapeMismatch, loc, "not a shape", "a list of integers", shape)
-        sizes = (read_integer(s, ("shapes", name, i), 0) for i, s in enumerate(shape))
-        specs[name] = TensorSpec(tuple(sizes), "int64" if name == "indices" else dtype)
+        plain = (size.item() if isinstance(size, np.integer) else size for size in shape)
+        sizes = (read_integer(s, ("shapes", name, i), 0) for i, s in enumerate(plain))
+        specs[name] = TensorSpec(tuple(sizes), "int64" if name == "indices" else common)
     call, samples = prepare(operation, "forward", config, specs)
     return Planned(call.plan, call, samples)
 

@@ -49,6 +49,17 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     return _NAMES.get(dtype) or dtype.name
 
 
+_SPELT = {order + dtype.str[1:]: name for dtype, name in _NAMES.items() for order in "<>|"}
+_SPELT |= {spelling[1:]: name for spelling, name in _SPELT.items()}
+
+
+def full_name(dtype: object) -> object:
+    """The canonical name of a dtype, or of a short form of one, as <f4; anything else as it is."""
+    if isinstance(dtype, np.dtype):
+        return dtype_name(dtype)
+    return _SPELT.get(dtype, dtype) if isinstance(dtype, str) else dtype
+
+
 def prepare(
     operation: str,
     action: str,
@@ -98,8 +109,7 @@ def _read_spec(name: str, spec: Any) -> TensorSpec:
         if not isinstance(size, int | np.integer) or isinstance(size, bool):
             loc = (name, "shape", axis)
             raise fail(ShapeMismatch, loc, "not a size", "an integer", size)
-    if isinstance(dtype, np.dtype):
-        dtype = dtype_name(dtype)
+    dtype = full_name(dtype)
     if not isinstance(dtype, str):
         loc, expected = (name, "dtype"), ", ".join(FLOATS)
         raise fail(DtypeMismatch, loc, "not the name of a dtype", expected, dtype)

@@ -134,6 +134,17 @@ def test_specs_as_lists_and_of_numpys_types_mean_the_same() -> None:
     plain = call(((1, 1, 5), "float32"))
     for spec in (([1, 1, 5], "float32"), [[1, np.int64(1), 5], np.dtype("f4")]):
         assert call(spec) == plain
+    for spelt in ("<f4", ">f4", "f4", "|f4", np.dtype(">f4")):
+        assert call(((1, 1, 5), spelt)) == plain
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f4", "f4", np.dtype("f4")])
+def test_a_plan_takes_numpys_sizes_and_dtypes(dtype: Any) -> None:
+    shapes = {"x": (1, 1, 5), "weight": [2, 1, 3]}
+    numpys = {name: [np.int64(size) for size in shape] for name, shape in shapes.items()}
+    report = engine.plan("conv", {}, numpys, dtype).report()
+    assert report == engine.plan("conv", {}, shapes).report()
+    assert {type(size) for shape in report["shapes"].values() for size in shape} == {int}
 
 
 class _Withheld:
