@@ -16,9 +16,11 @@ from app.routes.schemas import (
     DTYPE,
     HEADERS,
     PARAMETERS,
+    REFUSAL_HEADERS,
     SHAPE,
     Schema,
     object_of,
+    or_null,
     ref,
     results,
     tensors,
@@ -26,7 +28,10 @@ from app.routes.schemas import (
 from app.settings import Settings
 from app.wire import MEDIA_TYPES
 
-_MSGPACK, _JSON = "application/vnd.msgpack", "application/json"
+_JSON = "application/json"
+_FORMS = {_JSON: MEDIA_TYPES[_JSON], **MEDIA_TYPES}
+"""What bodies come in. Viewers offer the first form, and what is typed into one is JSON."""
+
 _DESCRIPTION = """Outputs and gradients of convolution and pooling layers.
 
 Bodies are msgpack (`application/vnd.msgpack`) or JSON; the answer has the form that `Accept` asks
@@ -63,8 +68,8 @@ def describe(catalogue: Mapping[str, Mapping[str, Any]], settings: Settings) -> 
         "components": {
             "schemas": tensors() | results() | _configs(catalogue),
             "parameters": PARAMETERS,
-            "headers": HEADERS,
-            "responses": {status: _refusal(titles) for status, titles in _REFUSALS.items()},
+            "headers": HEADERS | {k: v for own in REFUSAL_HEADERS.values() for k, v in own.items()},
+            "responses": {status: _refusal(status, titles) for status, titles in _REFUSALS.items()},
         }
         | ({"securitySchemes": {"key": _KEY}} if settings.api_keys else {}),
     }
@@ -82,7 +87,7 @@ def _operation(name: str, entry: Mapping[str, Any], action: str, settings: Setti
         "responses": {
             "200": {
                 "description": _ANSWERS[action],
-                "headers": {each: ref("headers", each) for each in HEADERS},
+                "headers": _headers(),
                 "content": _answer(entry, action),
             }
         }
@@ -108,10 +113,9 @@ def _security(settings: Settings) -> list[Schema]:
 
 def _request(name: str, entry: Mapping[str, Any], action: str) -> Schema:
     content: Schema = {}
-    # Viewers offer the first form, and what is typed into one is JSON.
-    for media_type, codec in sorted(MEDIA_TYPES.items(), key=lambda form: form[0] != _JSON):
+    for media_type, codec in _FORMS.items():
         plan = action == "plan"
-        body = _plan_request(name) if plan else _compute_request(name, entry, codec, action)
+        body = _plan_request(name, entry) if plan else _compute_request(name, entry, codec, action)
         content[media_type] = {"schema": body}
     content[_JSON]["examples"] = {
         f"{name} {number}": {"value": example(name, given, action)}
@@ -121,21 +125,33 @@ def _request(name: str, entry: Mapping[str, Any], action: str) -> Schema:
 
 
 def _compute_request(name: str, entry: Mapping[str, Any], codec: str, action: str) -> Schema:
-    tensor = ref("schemas", "TensorInMsgpack" if codec == "msgpack" else "TensorInJson")
+    tensor = _tensor(codec)
     roles = _roles(entry, action)
-    properties: Schema = {"config": ref("schemas", f"{name}.config")}
-    properties |= {each: tensor for each, role in roles.items() if role != "output"}
+    properties = {"config": _config(name, entry)}
+    properties |= {
+        each: tensor if role == "required" else or_null(tensor)
+        for each, role in roles.items()
+        if role != "output"
+    }
     if action == "backward":
-        properties["wants"] = {
+        wants = {
             "type": "array",
             "items": {"enum": [each for each, role in roles.items() if role == "output"]},
             "minItems": 1,
             "description": "What to answer with; every gradient that can be given where absent.",
         }
+        properties["wants"] = or_null(wants)
     required = [each for each, role in roles.items() if role == "required"]
-    if entry["config"]["required"]:
-        required.append("config")
-    return object_of(properties, required)
+    return object_of(properties, required + _required(entry))
+
+
+def _config(name: str, entry: Mapping[str, Any]) -> Schema:
+    own = ref("schemas", f"{name}.config")
+    return own if _required(entry) else or_null(own)
+
+
+def _required(entry: Mapping[str, Any]) -> list[str]:
+    return ["config"] if entry["config"]["required"] else []
 
 
 def _roles(entry: Mapping[str, Any], action: str) -> dict[str, str]:
@@ -144,26 +160,27 @@ def _roles(entry: Mapping[str, Any], action: str) -> dict[str, str]:
     return {name: about[action] for name, about in tensors if action in about}
 
 
-def _plan_request(name: str) -> Schema:
-    properties = {
-        "config": ref("schemas", f"{name}.config"),
-        "shapes": {"type": "object", "additionalProperties": SHAPE},
-        "dtype": DTYPE,
-    }
-    return object_of(properties, ["shapes"])
+def _plan_request(name: str, entry: Mapping[str, Any]) -> Schema:
+    roles = {each: role for each, role in _roles(entry, "forward").items() if role != "output"}
+    needed = [each for each, role in roles.items() if role == "required"]
+    shapes = object_of(dict.fromkeys(roles, SHAPE), needed)
+    properties = {"config": _config(name, entry), "shapes": shapes, "dtype": DTYPE}
+    return object_of(properties, ["shapes", *_required(entry)])
 
 
 def _answer(entry: Mapping[str, Any], action: str) -> Schema:
     if action == "plan":
-        plan = ref("schemas", "Plan")
-        return {media_type: {"schema": plan} for media_type in (_JSON, _MSGPACK)}
+        return {media_type: {"schema": ref("schemas", "Plan")} for media_type in _FORMS}
     content: Schema = {}
-    for media_type, form in ((_JSON, "TensorInJson"), (_MSGPACK, "TensorInMsgpack")):
-        tensor = ref("schemas", form)
-        outputs = [each for each, role in _roles(entry, action).items() if role == "output"]
-        properties = dict.fromkeys(outputs, tensor) | {"info": ref("schemas", "Info")}
+    outputs = [each for each, role in _roles(entry, action).items() if role == "output"]
+    for media_type, codec in _FORMS.items():
+        properties = dict.fromkeys(outputs, _tensor(codec)) | {"info": ref("schemas", "Info")}
         content[media_type] = {"schema": object_of(properties, ["info"])}
     return content
+
+
+def _tensor(codec: str) -> Schema:
+    return ref("schemas", "TensorInMsgpack" if codec == "msgpack" else "TensorInJson")
 
 
 def _configs(catalogue: Mapping[str, Mapping[str, Any]]) -> Schema:
@@ -201,11 +218,22 @@ def _document(path: str, text: str) -> Schema:
         "summary": text,
         "security": [],
         "responses": {
-            "200": {"description": text, "content": {_JSON: {"schema": {"type": "object"}}}}
+            "200": {
+                "description": text,
+                "headers": _headers(),
+                "content": {_JSON: {"schema": {"type": "object"}}},
+            }
         },
     }
 
 
-def _refusal(titles: list[str]) -> Schema:
-    content = {"application/problem+json": {"schema": ref("schemas", "Problem")}}
-    return {"description": "; ".join(dict.fromkeys(titles)) + ".", "content": content}
+def _refusal(status: str, titles: list[str]) -> Schema:
+    return {
+        "description": "; ".join(dict.fromkeys(titles)) + ".",
+        "headers": _headers(status),
+        "content": {"application/problem+json": {"schema": ref("schemas", "Problem")}},
+    }
+
+
+def _headers(status: str = "200") -> Schema:
+    return {each: ref("headers", each) for each in (*HEADERS, *REFUSAL_HEADERS.get(status, ()))}

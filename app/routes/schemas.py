@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.wire.elements import NAMES
+
 Schema = dict[str, Any]
 
-_DTYPES = ["float16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64"]
 DTYPE: Schema = {
     "type": "string",
+    "pattern": "^(float(16|32|64)|uint8|int(8|16|32|64)|[<>|]?(f[248]|u1|i[1248]))$",
     "examples": ["float32"],
     "description": (
-        f"One of {', '.join(_DTYPES)}; the short forms of NumPy, as <f4, mean the same. Integers "
+        f"One of {', '.join(NAMES)}; the short forms of NumPy, as <f4, mean the same. Integers "
         "are for x, which is then converted to float32, and for indices."
     ),
 }
@@ -38,13 +40,33 @@ PARAMETERS: Schema = {
         "description": "Milliseconds from the request's first byte, after which it is given up.",
     },
 }
+
+
+def _header(description: str, kind: str = "string", *, always: bool = True) -> Schema:
+    return {"required": always, "schema": {"type": kind}, "description": description}
+
+
 HEADERS: Schema = {
-    "X-Request-Id": {"schema": {"type": "string"}, "description": "The request's name."},
-    "Server-Timing": {
-        "schema": {"type": "string"},
-        "description": "Milliseconds in decode, queue, compute and encode; of a refusal also in total.",
-    },
+    "X-Request-Id": _header("The request's name."),
+    "Server-Timing": _header(
+        "Milliseconds in decode, queue, compute and encode; of a refusal also in total."
+    ),
 }
+"""What every answer has."""
+
+_RETRY_AFTER = _header("Seconds after which to come again.", "integer")
+
+REFUSAL_HEADERS: dict[str, Schema] = {
+    "401": {"WWW-Authenticate": _header("How to send a key.")},
+    "405": {"Allow": _header("The methods that the address knows.")},
+    "415": {
+        "Accept": _header("The media types that are read, where it is the type.", always=False),
+        "Accept-Encoding": _header("identity, where it is the coding.", always=False),
+    },
+    "429": {"Retry-After": _RETRY_AFTER},
+    "503": {"Retry-After": _RETRY_AFTER},
+}
+"""What refusals of a status have besides."""
 
 
 def tensors() -> Schema:
@@ -54,13 +76,20 @@ def tensors() -> Schema:
         "description": "Binary: the bytes, little-endian and row-major, exactly as many as fit.",
         "contentMediaType": "application/octet-stream",
     }
-    # What makes clients from this wants to be told of what an array is, even if it may be of anything.
-    deeper: Schema = {"type": "array", "items": {}}
+    # What makes clients from this wants to be told of what an array is, takes none that is of itself, and
+    # writes out each level of any other; so deeper levels are told by what they are not.
+    deeper: Schema = {"type": "array", "items": {"not": {"type": ["null", "boolean", "object"]}}}
     listed: Schema = {"type": "array", "items": {"anyOf": [_NUMBER, deeper]}}
     base64 = {"type": "string", "contentEncoding": "base64", "description": "The bytes."}
     data = {"oneOf": [listed | {"description": "Nested as the shape says, or flat."}, base64]}
+    plain = object_of({"dtype": DTYPE, "shape": SHAPE, "data": binary}, fields)
+    numpy = {"nd": {"const": True}, "type": DTYPE, "kind": {"description": "Nothing, as binary."}}
+    numpy |= {"shape": SHAPE, "data": binary}
+    about = "As the package msgpack-numpy writes it; its keys may be binary."
     return {
-        "TensorInMsgpack": object_of({"dtype": DTYPE, "shape": SHAPE, "data": binary}, fields),
+        "TensorInMsgpack": {
+            "oneOf": [plain, object_of(numpy, list(numpy)) | {"description": about}]
+        },
         "TensorInJson": {
             "oneOf": [
                 object_of({"dtype": DTYPE, "shape": SHAPE, "data": data}, fields),
@@ -125,6 +154,11 @@ def open_object(properties: Schema, required: list[str] | None = None) -> Schema
     """An object of which more fields may come with later versions."""
     names = list(properties) if required is None else required
     return {"type": "object", "properties": properties, "required": names}
+
+
+def or_null(schema: Schema) -> Schema:
+    """The same, or null, which is as good as leaving it out."""
+    return {"anyOf": [schema, {"type": "null"}]}
 
 
 def ref(kind: str, name: str) -> Schema:

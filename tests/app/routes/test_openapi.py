@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
 
 import engine
 from app.options import load
-from app.problems import KINDS
+from app.problems import KINDS, problem
 from app.routes.examples import example
 from app.routes.openapi import describe
+from app.routes.schemas import DTYPE
+from app.wire import MEDIA_TYPES
+from app.wire.elements import DTYPES
+from app.wire.read_msgpack import NUMPY_FIELDS, PLAIN_FIELDS
 from tests.app.asgi import ask, running
+from tests.app.test_problems import STATUS, made
+from tests.app.wire.bodies import HOSTILE_DTYPES
 
 ACTIONS = ("forward", "backward", "plan")
 DOCUMENT = describe(engine.operations(), load({}))
@@ -79,7 +86,9 @@ def test_bodies_come_in_every_form() -> None:
     schema = body["application/vnd.msgpack"]["schema"]
     assert schema["required"] == ["x", "weight"]
     assert schema["properties"].keys() == {"config", "x", "weight", "bias"}
-    assert schema["properties"]["config"] == {"$ref": "#/components/schemas/conv.config"}
+    null, reference = {"type": "null"}, {"$ref": "#/components/schemas/conv.config"}
+    assert schema["properties"]["config"] == {"anyOf": [reference, null]}
+    assert schema["properties"]["bias"]["anyOf"] == [schema["properties"]["x"], null]
     config = DOCUMENT["components"]["schemas"]["conv.config"]
     assert config == engine.operations()["conv"]["config"]
 
@@ -89,6 +98,7 @@ def test_json_is_the_first_form_since_it_is_what_can_be_typed(action: str) -> No
     post = DOCUMENT["paths"][f"/v1/conv/{action}"]["post"]
     for content in (post["requestBody"]["content"], post["responses"]["200"]["content"]):
         assert next(iter(content)) == "application/json"
+        assert content.keys() == MEDIA_TYPES.keys()
 
 
 def test_a_required_field_makes_its_config_required() -> None:
@@ -96,12 +106,58 @@ def test_a_required_field_makes_its_config_required() -> None:
     schema = path["requestBody"]["content"]["application/json"]["schema"]
     assert {"config", "dy"} <= set(schema["required"])
     assert "x" not in schema["required"]
-    assert schema["properties"]["wants"]["items"] == {"enum": ["y", "dx"]}
+    wants, null = schema["properties"]["wants"]["anyOf"]
+    assert (wants["items"], null) == ({"enum": ["y", "dx"]}, {"type": "null"})
+    path = DOCUMENT["paths"]["/v1/max_pool/plan"]["post"]
+    schema = path["requestBody"]["content"]["application/json"]["schema"]
+    assert schema["required"] == ["shapes", "config"]
+
+
+def test_a_plan_takes_the_shapes_of_tensors_of_forward() -> None:
+    path = DOCUMENT["paths"]["/v1/conv/plan"]["post"]
+    shapes = path["requestBody"]["content"]["application/json"]["schema"]["properties"]["shapes"]
+    assert shapes["properties"].keys() == {"x", "weight", "bias"}
+    assert shapes["required"] == ["x", "weight"]
+    assert not shapes["additionalProperties"]
+
+
+def test_element_types_are_those_that_are_read() -> None:
+    pattern = re.compile(DTYPE["pattern"])
+    given = {*DTYPES, *(name for name in HOSTILE_DTYPES if isinstance(name, str))}
+    assert {name for name in given if pattern.search(name)} == DTYPES.keys()
+
+
+def test_msgpack_takes_the_maps_of_msgpack_numpy() -> None:
+    forms = DOCUMENT["components"]["schemas"]["TensorInMsgpack"]["oneOf"]
+    assert [tuple(form["properties"]) for form in forms] == [PLAIN_FIELDS, NUMPY_FIELDS]
+    assert [tuple(form["required"]) for form in forms] == [PLAIN_FIELDS, NUMPY_FIELDS]
 
 
 def test_every_refusal_is_described() -> None:
     responses = DOCUMENT["paths"]["/v1/conv/forward"]["post"]["responses"]
     assert responses.keys() == {"200"} | {str(kind.status) for kind in KINDS}
+
+
+def test_refusals_say_which_headers_they_have() -> None:
+    found: dict[str, set[str]] = {}
+    for kind, status in STATUS.items():
+        own = problem(made(kind), "r-1").headers.keys() - {"Content-Type"}
+        found.setdefault(str(status), set()).update(own)
+    for status, own in found.items():
+        headers = DOCUMENT["components"]["responses"][status]["headers"]
+        assert headers.keys() == own | {"X-Request-Id", "Server-Timing"}, status
+
+
+@pytest.mark.parametrize("path", ["/v1/limits", "/metrics", "/v1/conv/forward"])
+def test_answers_have_the_headers_that_are_described(path: str) -> None:
+    async def scenario() -> None:
+        async with running() as app:
+            answer = await ask(app, "GET", path)
+        expected = DOCUMENT["paths"].get(path, {}).get("get", {}).get("responses")
+        response = expected["200"] if expected else DOCUMENT["components"]["responses"]["405"]
+        assert {name.lower() for name in response["headers"]} <= answer.headers.keys()
+
+    asyncio.run(scenario())
 
 
 def test_keys_are_asked_for_where_they_are_needed() -> None:
