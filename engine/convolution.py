@@ -30,7 +30,7 @@ from engine.kernels.dispatch import (
 )
 from engine.kernels.requests import average_by_request, sum_by_request
 from engine.layouts import channels_first, read_layout, read_weight_layout, split_tail
-from engine.operation import Operation, Tails, require_rank, require_shape, require_tail
+from engine.operation import Operation, Tails, require_rank, require_tail
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
 from engine.plans import Action, Plan
 from engine.threads import PART_BYTES, SCRATCH_BYTES
@@ -157,8 +157,6 @@ class Convolution(Operation):
         correlation: Correlation,
     ) -> Plan:
         """Put the plan together from what the operation has resolved."""
-        if "bias" in tails:
-            require_shape("bias", tails["bias"], (outputs,))
         activation = 0
         if config.fused:
             require_held(config.fused, dtype, ("config", "activation"))
