@@ -71,7 +71,7 @@ class QueueLimits:
     """
 
     requests: int = 512
-    nbytes: int = 1 << 30
+    nbytes: int = 2 << 30
 
 
 def tensor_bytes(cost: Cost) -> int:

@@ -71,6 +71,11 @@ def test_the_queue_and_the_batches() -> None:
     assert dispatch_limits(settled(**without), cost) == limits(13, workers=0)
 
 
+def test_what_is_let_in_without_settings_is_what_these_let_in() -> None:
+    limits = dispatch_limits(settled(), cost_limits(settled()))
+    assert (limits.cost, limits.queue) == (CostLimits(), QueueLimits())
+
+
 def test_large_json() -> None:
     given = {
         "max_tensor_rank": 5,
