@@ -51,7 +51,7 @@ class CostLimits:
         workspace_bytes: of what the computation needs besides inputs and outputs.
         flops: floating-point operations, one multiply-add being 2.
         tensor_bytes: of inputs and outputs together, which a worker holds at once.
-        steps: copies that the interpreter starts; very long windows need many for little work.
+        steps: array operations that the interpreter starts; very long windows take many for little work.
     """
 
     output_bytes: int = 512 << 20
@@ -103,7 +103,7 @@ def check_cost(cost: Cost, limits: CostLimits) -> None:
             tensor_bytes(cost),
             limits.tensor_bytes,
         ),
-        ("steps", "copies of one tap of a window", cost.steps, limits.steps),
+        ("steps", "array operations", cost.steps, limits.steps),
     )
     issues = [
         Issue(("cost", name), f"too many {what}", f"at most {most} {what}", value)

@@ -26,7 +26,7 @@ class Cost:
         input_bytes, output_bytes: size of all tensors given and made.
         workspace_bytes: memory beside them on one thread. A tensor that begins between the addresses of
             its numbers is copied besides.
-        steps: tap copies that the interpreter has to start, for layers with very long windows.
+        steps: array operations that the interpreter starts: very long windows take many for little work.
     """
 
     flops: int

@@ -49,7 +49,7 @@ class Plan:
         padding: resolved (low, high) of each spatial axis.
         receptive_field: inputs from the first to the last that one output sees, along each axis.
         flops: of forward and of backward, for one sample.
-        steps: tap copies that the interpreter starts for one sample, or for `alike` of them together.
+        steps: array operations that the interpreter starts for a sample, or for `alike` of them together.
         geometry: what the kernels need.
         scratch_bytes: temporaries of one thread, whatever the number of samples; some actions of an
             operation have more (`Operation.scratch_bytes`).

@@ -50,6 +50,13 @@ def test_one_more_is_refused(name: str) -> None:
     assert str(getattr(limits, name)) in issue.expected
 
 
+def test_steps_are_called_what_the_setting_calls_them() -> None:
+    """They need not be of windows: layers without any take some, too."""
+    with pytest.raises(LimitExceeded) as refusal:
+        check_cost(replace(Cost(), steps=31), AT_THE_EDGE)
+    assert [issue.msg for issue in refusal.value.issues] == ["too many array operations"]
+
+
 def test_inputs_and_outputs_have_a_limit_together() -> None:
     with pytest.raises(LimitExceeded) as refusal:
         check_cost(Cost(input_bytes=5), AT_THE_EDGE)
