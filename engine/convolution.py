@@ -33,7 +33,7 @@ from engine.layouts import channels_first, read_layout, read_weight_layout, spli
 from engine.operation import Operation, Tails, require_rank, require_tail
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
 from engine.plans import Action, Plan
-from engine.threads import PART_BYTES, SCRATCH_BYTES
+from engine.threads import PART_BYTES, SCRATCH_BYTES, for_each
 
 Array = NDArray[Any]
 
@@ -222,12 +222,16 @@ class Convolution(Operation):
         elif "y" in out:
             self._linear(plan, given, out["y"])
         c, upstream = geometry.correlation, geometry.grouped(dy)
-        if "dx" in out:
-            weights = geometry.weights(given["weight"])
-            self.apply_input(c, upstream, weights, geometry.grouped(out["dx"]))
-        if "dweight" in out:
-            target = geometry.gradients(out["dweight"])
-            self.apply_weight(c, geometry.grouped(given["x"]), upstream, rows, target)
+        both = {
+            "dx": lambda: self.apply_input(
+                c, upstream, geometry.weights(given["weight"]), geometry.grouped(out["dx"])
+            ),
+            "dweight": lambda: self.apply_weight(
+                c, geometry.grouped(given["x"]), upstream, rows, geometry.gradients(out["dweight"])
+            ),
+        }
+        wanted = ((name,) for name in both if name in out)  # so threads wait for each other once
+        for_each(lambda name: both[name](), wanted, 2 * c.flops * len(dy))
         if "dbias" in out:
             dy = channels_first(dy, geometry.channels_last)
             per_sample = np.add.reduce(dy, axis=tuple(range(2, dy.ndim)))
