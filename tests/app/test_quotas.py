@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import RateLimited
-from app.quotas import FEW_CALLERS, QuotaLimits, Quotas
+from app.quotas import FEW_CALLERS, LONGEST_S, QuotaLimits, Quotas
 
 
 def refused(quotas: Quotas, caller: str, now: float) -> float:
@@ -22,7 +22,7 @@ def refused(quotas: Quotas, caller: str, now: float) -> float:
 
 def remembered(quotas: Quotas) -> int:
     """How many callers are."""
-    return len(quotas._whole.keys() | quotas._under_way.keys())
+    return len(quotas._whole.keys() | quotas._told.keys() | quotas._under_way.keys())
 
 
 def test_without_limits_everybody_is_let_in_and_forgotten() -> None:
@@ -33,8 +33,8 @@ def test_without_limits_everybody_is_let_in_and_forgotten() -> None:
 
 def test_a_burst_and_then_the_rate() -> None:
     quotas = Quotas(QuotaLimits(rate=4.0, burst=3))
-    assert [refused(quotas, "a", 10.0) for _ in range(4)] == [0.0, 0.0, 0.0, 0.25]
-    assert refused(quotas, "a", 10.2) == pytest.approx(0.05)
+    assert [refused(quotas, "a", 10.0) for _ in range(4)] == [0.0, 0.0, 0.0, 1.0]
+    assert refused(quotas, "a", 10.2) == 1.0
     assert refused(quotas, "a", 10.25) == 0.0
     assert refused(quotas, "b", 10.25) == 0.0
 
@@ -61,6 +61,25 @@ def test_who_comes_back_when_told_is_let_in_and_nobody_gets_more(
             assert last - first + 1 <= most * 1.01 + 0.01
 
 
+@pytest.mark.parametrize(("rate", "burst"), [(10.0, 20), (10.0, 5), (2.0, 2), (3.0, 1), (0.05, 1)])
+def test_a_crowd_that_is_refused_at_once_is_told_times_at_which_all_are_let_in(
+    rate: float, burst: int
+) -> None:
+    quotas = Quotas(QuotaLimits(rate=rate, burst=burst))
+    waits = [refused(quotas, "a", 10.0) for _ in range(burst + min(20, round(LONGEST_S * rate)))]
+    assert waits == sorted(waits)
+    assert refused(quotas, "b", 10.0) == 0.0
+    for wait in waits[burst:]:
+        assert wait >= 1.0
+        assert refused(quotas, "a", 10.0 + wait) == 0.0
+
+
+def test_nobody_is_told_to_come_after_a_minute_unless_there_is_nothing_before() -> None:
+    quick, slow = Quotas(QuotaLimits(rate=1.0)), Quotas(QuotaLimits(rate=0.01))
+    assert max(refused(quick, "a", 0.0) for _ in range(1000)) == LONGEST_S
+    assert [refused(slow, "a", 0.0) for _ in range(4)] == [0.0, 100.0, 100.0, 100.0]
+
+
 def test_only_so_many_at_once() -> None:
     quotas = Quotas(QuotaLimits(at_once=2))
     quotas.enter("a", 0.0)
@@ -78,5 +97,6 @@ def test_only_so_many_at_once() -> None:
 def test_callers_at_rest_are_forgotten() -> None:
     quotas = Quotas(QuotaLimits(rate=10.0))
     for number in range(10 * FEW_CALLERS):
-        quotas.enter(f"caller {number}", number / 100)
+        refused(quotas, f"caller {number}", number / 100)
+        refused(quotas, f"caller {number}", number / 100)
     assert remembered(quotas) <= FEW_CALLERS + 1
