@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from app.draining import DrainRate
 from app.errors import LimitExceeded, QueueFull
-from app.promises import NOBODY, Promises, Visitor
+from app.promises import LONGEST_S, NOBODY, Promises, Visitor
 from engine.errors import Issue
 
 RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
@@ -19,6 +19,9 @@ RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
 
 HELD = 0.5
 """Most of the queue that is kept from newcomers for those who were told to come."""
+
+GATHERED_S = 0.1
+"""For how long before its time several places are held at least: a crowd may come, and the server halt."""
 
 RESERVED = 0.25
 """Most of the queue that is taken by those whose bodies are still to come, and may never do."""
@@ -120,6 +123,7 @@ class _Told(NamedTuple):
     Attributes:
         until: when it is to be worked out anew.
         least, per_s, room: see `Promises.make`.
+        ahead: seconds in which as many places fall free as can be held, see `Promises.held`.
     """
 
     until: float
@@ -127,13 +131,15 @@ class _Told(NamedTuple):
     least: int
     per_s: float
     room: float
+    ahead: float
 
 
 class Admission:
     """Permits for requests that are accepted and not yet answered, by count and bytes.
 
-    Whoever was told to come about now finds a place: up to `HELD` of the queue is kept from
-    newcomers for as many as were told so. The workers find enough to do either way.
+    Whoever was told to come about now finds a place: up to `HELD` of the queue, or its only place, is
+    kept from newcomers for as many as were told so, from when it might not fall free again in time.
+    Where there are several, the workers find enough to do either way.
 
     Args:
         what: is let in, for the refused.
@@ -150,7 +156,7 @@ class Admission:
         self._promises = Promises()
         self._uncrowded = limits.requests * (1 - HELD)
         self._uncrowded_bytes = limits.nbytes * (1 - HELD)
-        self._told = _Told(-math.inf, "", 0, 0.0, 0.0)
+        self._told = _Told(-math.inf, "", 0, 0.0, 0.0, 0.0)
         self.requests = 0
         self.nbytes = self.reserving = self.reserved = 0
 
@@ -168,20 +174,14 @@ class Admission:
             ahead: requests that were let in and have not acquired their permits yet.
         """
         held, nbytes = self.requests + ahead, self.nbytes + nbytes
-        if not held:
-            return None
         # Mostly there is room, and nothing promised that this visitor could call in.
         if held < self._uncrowded and nbytes <= self._uncrowded_bytes and not self._promises:
             return None
         limits = self._limits
-        requests, most = limits.requests, limits.nbytes
-        if held < requests and nbytes <= most:
+        if not held or (held < limits.requests and nbytes <= limits.nbytes):
             if self._promises.claim(visitor, now) is not None:
                 return None
-            # As many as have permits now show how many there can be of their size.
-            places = min(requests, most * self.requests / self.nbytes) if self.nbytes else requests
-            free = 1 - min(self._promises.held(now) / places, HELD)
-            if held < requests * free and nbytes <= most * free:
+            if self._leaves_room(held, nbytes, now):
                 return None
         return self._refusal(held, now, visitor)
 
@@ -241,6 +241,20 @@ class Admission:
         """Whether there is something to work on."""
         return self.requests > self.reserving
 
+    def _leaves_room(self, held: int, nbytes: int, now: float) -> bool:
+        """Whether one more than those held, with so many bytes in all, leaves room for those told to come.
+
+        Where there is one place only, nobody has it meanwhile, so it is kept for those who can be trusted.
+        """
+        limits = self._limits
+        # As many as have permits now show how many there can be of their size.
+        each = self.nbytes / self.requests if self.requests else nbytes
+        places = min(limits.requests, limits.nbytes / each) if each else limits.requests
+        most = int(HELD * places) or int(self._promises.trusted(now))
+        kept = min(self._promises.held(now, self._told.ahead), most)
+        room = held + 1 + kept <= limits.requests and nbytes + kept * each <= limits.nbytes
+        return not kept or room
+
     def _refusal(self, held: int, now: float, visitor: Visitor) -> QueueFull:
         """The refusal of a request: after the queue has drained there is room, and promised."""
         told = self._told
@@ -252,16 +266,18 @@ class Admission:
     def _tell(self, held: int, now: float) -> _Told:
         limits = self._limits
         self._rate.advance(now, busy=self._busy)
-        there = held - self.reserving
+        there = max(held - self.reserving, 1)
         drained = self._rate.time_for(there, self.nbytes - self.reserved)
         count = f"{limits.requests} {self._what} and " if limits.requests < limits.nbytes else ""
         detail = (
             f"{held} {self._what} with {self.nbytes} bytes wait; "
-            f"the queue takes {count}{limits.nbytes} bytes."
+            f"the queue takes {count}{limits.nbytes} bytes, and keeps some for those told to come now."
         )
         least = math.ceil(min(max(drained, RETRY_MIN_S), RETRY_MAX_S))
         # Before anything was measured, the queue is taken to drain in the least time.
-        return _Told(now + TOLD_S, detail, least, there / (drained or RETRY_MIN_S), HELD * held)
+        per_s, room = there / (drained or RETRY_MIN_S), max(HELD * held, 1.0)
+        ahead = max(room / per_s, GATHERED_S if room > 1 else 0.0)
+        return _Told(now + TOLD_S, detail, least, per_s, room, min(ahead, LONGEST_S))
 
     def release(self, nbytes: int, now: float) -> None:
         """Give a permit back: the request was answered or has gone."""

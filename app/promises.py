@@ -51,8 +51,8 @@ LEAST_OBEDIENCE = 0.01
 OBEDIENCE_MEMORY = 64
 """Over about so many promises it is averaged how many are called in."""
 
-_HELD: Final = round(HELD_S * SLOTS_PER_S) + 3
-"""Parts of a second around now, from `HELD_S` before to two after."""
+MOSTLY = 0.5
+"""Part of the promises called in with which those who are told to come are trusted to."""
 
 _ONE: Final = range(1)
 
@@ -137,16 +137,22 @@ class Promises:
             self._drop(key)
         over = 1 / max(self._obedience, LEAST_OBEDIENCE)
         in_second = PROMISED * per_s * over
-        in_slot = max(in_second / SLOTS_PER_S, AT_ONCE * room * over, 1.0)
+        at_once = max(
+            room * over, 1.0
+        )  # also in the time in which one is promised, where that is longer
+        in_slot = max(min(in_second / SLOTS_PER_S, at_once), AT_ONCE * at_once, 1.0)
         apart = range(min(math.ceil(1 / in_second), LONGEST_S)) if in_second < 1 else _ONE
+        beside = min(math.ceil(SLOTS_PER_S / in_second), SLOTS_PER_S) - 1
         seconds, slots = self._seconds.get, self._slots.get
         self._left = 0.0
         first = found if again else least
         for in_s in range(first, longest):
             due = now + in_s
-            second = int(due)
-            # Neither a second nor a part of it may be crowded.
-            left = min(in_second - seconds(second, 0), in_slot - len(slots(_slot(due), ())))
+            second, slot = int(due), _slot(due)
+            # Neither a second nor a part of it, nor the parts around, may be crowded.
+            crowd = sum([len(slots(each, ())) for each in range(slot - beside, slot + beside + 1)])
+            here = len(slots(slot, ()))
+            left = min(in_second - seconds(second, 0), in_slot - here, at_once - crowd)
             if left > 0 and (apart is _ONE or not any(seconds(second - back, 0) for back in apart)):
                 self._file(key, due)
                 self._found, self._left = (at, least, in_s), left - 1
@@ -185,14 +191,23 @@ class Promises:
             self._address[-number] = visitor.address
             heapq.heappush(self._loose.setdefault(visitor.address, []), (due, number))
 
-    def held(self, now: float) -> float:
-        """For how many that were told to come about now, and have not, a place is to be held."""
+    def held(self, now: float, ahead: float = 0.0) -> float:
+        """For how many that were told to come about now, and have not, a place is to be held.
+
+        Args:
+            ahead: seconds before its time from which one is: in which places taken now fall free again.
+        """
         first = _slot(now - HELD_S)
         if first != self._held_from:
-            of = self._slots.get
-            self._held = sum([len(of(slot, ())) for slot in range(first, first + _HELD)])
+            of, last = self._slots.get, _slot(now + ahead)
+            self._held = sum([len(of(slot, ())) for slot in range(first, last + 1)])
             self._held_from = first
         return self._obedience * self._held
+
+    def trusted(self, now: float) -> bool:
+        """Whether those who are told to come do, for the most part, and none of them is missed."""
+        missed = range(_slot(now - LATE_S), _slot(now - HELD_S))
+        return self._obedience > MOSTLY and not any(slot in self._slots for slot in missed)
 
     def advance(self, now: float) -> None:
         """Forget what nobody came for."""

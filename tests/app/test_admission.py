@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from app.admission import (
+    GATHERED_S,
     RETRY_MAX_S,
     RETRY_MIN_S,
     TOLD_S,
@@ -148,6 +149,55 @@ def test_places_are_held_by_bytes_where_these_are_what_is_short() -> None:
         admission.acquire(10, 1.0, Visitor("newcomer"))
     for visitor in promised:
         admission.acquire(10, 1.0, visitor)
+
+
+@pytest.mark.parametrize(
+    ("limits", "each"),
+    [(QueueLimits(1, 10**6), 1), (QueueLimits(1000, 100), 60), (QueueLimits(5, 100), 200)],
+)
+def test_the_only_place_is_kept_for_who_was_told_to_come(limits: QueueLimits, each: int) -> None:
+    admission, told, newcomer = Admission(limits), Visitor("told"), Visitor("newcomer")
+    admission.acquire(each, 0.0)
+    assert admission.refusal(each, 0.0, told) is not None
+    admission.release(each, 0.5)
+    refusal = admission.refusal(each, 1.0, newcomer)
+    assert refusal is not None
+    assert refusal.detail.startswith("0 requests with 0 bytes wait")
+    assert admission.refusal(each, 1.0, told) is None
+    # Where it is not taken in its time, others may have it.
+    assert admission.refusal(each, 1.6, Visitor("another")) is None
+    admission.acquire(each, 1.7, told)
+    assert admission.refusal(each, 1.8, newcomer) is not None
+
+
+def test_the_only_place_is_kept_from_when_it_would_not_fall_free_again() -> None:
+    admission, told, newcomer = Admission(QueueLimits(1, 100)), Visitor("told"), Visitor("newcomer")
+    for second in range(20):
+        admission.acquire(1, second)
+        admission.release(1, second + 0.8)
+    admission.acquire(1, 20.0)
+    refusal = admission.refusal(1, 20.0, told)
+    assert refusal is not None
+    due = 20.0 + refusal.retry_after
+    admission.release(1, 20.1)
+    assert admission.refusal(1, due - 0.9, newcomer) is None
+    assert admission.refusal(1, due - 0.7, newcomer) is not None
+
+
+def test_several_places_are_held_a_little_while_before_however_fast_they_fall_free() -> None:
+    admission, told, newcomer = Admission(QueueLimits(4, 100)), Visitor("told"), Visitor("newcomer")
+    for _ in range(3):
+        admission.acquire(1, 0.0)
+    for hundredth in range(300):
+        admission.acquire(1, hundredth / 100)
+        admission.release(1, (hundredth + 1) / 100)
+    admission.acquire(1, 3.0)
+    refusal = admission.refusal(1, 3.0, told)
+    assert refusal is not None
+    admission.release(1, 3.0)
+    due = 3.0 + refusal.retry_after
+    assert admission.refusal(1, due - 2 * GATHERED_S, newcomer) is None
+    assert admission.refusal(1, due - 0.9 * GATHERED_S, newcomer) is not None
 
 
 @pytest.mark.parametrize(
