@@ -1,4 +1,4 @@
-"""How many connections each address has. Pure."""
+"""Addresses that have one holder, and how many connections each has. Pure."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Addresses:
 
     def enter(self, address: str) -> None:
         """There is one more; `leave` is to be called for it."""
-        network = _network(address)
+        network = network_of(address)
         self._held[network] = self._held.get(network, 0) + 1
         self.total += 1
 
     def leave(self, address: str) -> None:
         """It was closed."""
-        network = _network(address)
+        network = network_of(address)
         self._held[network] -= 1
         if not self._held[network]:
             del self._held[network]
@@ -35,14 +35,20 @@ class Addresses:
 
     def of(self, address: str) -> int:
         """How many an address has."""
-        return self._held.get(_network(address), 0)
+        return self._held.get(network_of(address), 0)
 
 
-def _network(address: str) -> str:
-    """What counts as one address: of IPv6 a network, unless it stands for an address of IPv4."""
+def network_of(address: str) -> str:
+    """What counts as one address: of IPv6 a network, unless it stands for an address of IPv4.
+
+    What is no address, as a proxy may forward it, stands for itself.
+    """
     if ":" not in address:
         return address
-    parsed = IPv6Address(address)
+    try:
+        parsed = IPv6Address(address)
+    except ValueError:
+        return address
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return f"{int(parsed) >> HOST_BITS:x}:"

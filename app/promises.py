@@ -137,9 +137,8 @@ class Promises:
             self._drop(key)
         over = 1 / max(self._obedience, LEAST_OBEDIENCE)
         in_second = PROMISED * per_s * over
-        at_once = max(
-            room * over, 1.0
-        )  # also in the time in which one is promised, where that is longer
+        # Also in the time in which one is promised, where that is longer than a part of a second.
+        at_once = max(room * over, 1.0)
         in_slot = max(min(in_second / SLOTS_PER_S, at_once), AT_ONCE * at_once, 1.0)
         apart = range(min(math.ceil(1 / in_second), LONGEST_S)) if in_second < 1 else _ONE
         beside = min(math.ceil(SLOTS_PER_S / in_second), SLOTS_PER_S) - 1

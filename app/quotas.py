@@ -22,6 +22,9 @@ LONGEST_S = 60
 FEW_CALLERS = 4096
 """So many are remembered without looking for those whose allowance is whole again."""
 
+MOST_CALLERS = 16_384
+"""Of more, half are forgotten, those whose allowance is whole soonest."""
+
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimits:
@@ -91,7 +94,11 @@ class Quotas:
         told = self._told = {name: when for name, when in self._told.items() if when > now}
         whole = self._whole.items()
         self._whole = {name: when for name, when in whole if when > now or name in told}
-        self._forget_at = max(FEW_CALLERS, 2 * len(self._whole))
+        if len(self._whole) > MOST_CALLERS:
+            last = sorted(self._whole, key=self._whole.__getitem__)[-MOST_CALLERS // 2 :]
+            self._whole = {name: self._whole[name] for name in last}
+            self._told = {name: told[name] for name in last if name in told}
+        self._forget_at = min(max(FEW_CALLERS, 2 * len(self._whole)), MOST_CALLERS)
 
     def _tell(self, caller: str, now: float, whole: float, each: float, ahead: float) -> int:
         """In how many seconds, whole ones, since a `Retry-After` has no others, it may come too."""

@@ -117,8 +117,8 @@ class Settings:
     )
     max_caller_rate: float = row(
         0.0,
-        "Requests per second of one caller, told by its key, else its address; at least 1e-6, or 0: "
-        "no limit.",
+        "Requests per second of one caller, told by its key, else its address (of IPv6: its /64); at "
+        "least 1e-6, or 0: no limit.",
         unit="1/s",
         limit=True,
     )

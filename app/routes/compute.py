@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 import engine
 from app.access import Access
+from app.addresses import network_of
 from app.admission import CostLimits, check_cost, tensor_bytes
 from app.dispatcher import Answer, Dispatcher, Job, Write
 from app.edge import HEAD, RECORD
@@ -96,7 +97,7 @@ class Compute:
         if record.method != "POST":
             raise MethodNotAllowed(("POST",), record.method)
         headers = record.headers
-        client = self._access.check(headers.get(b"authorization")) or record.client
+        client = self._access.check(headers.get(b"authorization")) or network_of(record.client)
         exchange = negotiate(
             text_of(headers, b"content-type"),
             text_of(headers, b"accept"),

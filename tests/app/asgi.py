@@ -61,7 +61,12 @@ class Client:
         return {"type": "http.disconnect"}
 
 
-def scope_of(method: str, path: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+def scope_of(
+    method: str,
+    path: str,
+    headers: Mapping[str, str] | None = None,
+    address: str = "192.0.2.1",
+) -> dict[str, Any]:
     """The scope of a request as uvicorn makes it."""
     pairs = [(k.lower().encode(), v.encode()) for k, v in (headers or {}).items()]
     return {
@@ -73,7 +78,7 @@ def scope_of(method: str, path: str, headers: Mapping[str, str] | None = None) -
         "query_string": b"",
         "scheme": "http",
         "headers": pairs,
-        "client": ("192.0.2.1", 5),
+        "client": (address, 5),
         "server": ("127.0.0.1", 8000),
         "state": {},
     }
@@ -85,6 +90,7 @@ async def ask(
     path: str,
     headers: Mapping[str, str] | None = None,
     body: bytes | Client = b"",
+    address: str = "192.0.2.1",
 ) -> Answer:
     """Send one request and collect the answer; announces the length of a body in one piece."""
     headers = dict(headers or {})
@@ -96,7 +102,7 @@ async def ask(
     async def send(message: Message) -> None:
         answer.messages.append(message)
 
-    await app(scope_of(method, path, headers), client.receive, send)
+    await app(scope_of(method, path, headers, address), client.receive, send)
     return answer
 
 

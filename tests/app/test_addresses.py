@@ -27,6 +27,7 @@ def test_they_are_counted_until_they_leave() -> None:
         ("::ffff:192.0.2.1", "192.0.2.1", True),
         ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
         ("fe80::1%eth0", "fe80::2%eth1", True),
+        ("no:address", "no:other", False),
     ],
 )
 def test_what_counts_as_one_address(one: str, other: str, same: bool) -> None:

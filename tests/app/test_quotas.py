@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import RateLimited
-from app.quotas import FEW_CALLERS, LONGEST_S, QuotaLimits, Quotas
+from app.quotas import FEW_CALLERS, LONGEST_S, MOST_CALLERS, QuotaLimits, Quotas
 
 
 def refused(quotas: Quotas, caller: str, now: float) -> float:
@@ -100,3 +100,13 @@ def test_callers_at_rest_are_forgotten() -> None:
         refused(quotas, f"caller {number}", number / 100)
         refused(quotas, f"caller {number}", number / 100)
     assert remembered(quotas) <= FEW_CALLERS + 1
+
+
+def test_no_more_callers_are_remembered_than_stated() -> None:
+    quotas = Quotas(QuotaLimits(rate=1e-3, burst=1))
+    for number in range(2 * MOST_CALLERS):
+        assert refused(quotas, str(number), number / 1000) == 0.0
+        assert remembered(quotas) <= MOST_CALLERS + 1
+    # Those that were let in last have the longest to wait.
+    assert refused(quotas, str(2 * MOST_CALLERS - 1), 2 * MOST_CALLERS / 1000) > 0.0
+    assert refused(quotas, "0", 2 * MOST_CALLERS / 1000) == 0.0

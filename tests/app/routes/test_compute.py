@@ -428,3 +428,15 @@ def test_work_cut_short_by_the_server_is_answered() -> None:
             assert answer.json["type"] == "/problems/shutting-down"
 
     asyncio.run(scenario())
+
+
+def test_callers_of_one_ipv6_network_share_a_rate() -> None:
+    """Its holder has as many addresses as it likes."""
+
+    async def scenario() -> list[int]:
+        addresses = ["2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:1:3::1", "2001:db8:1:2::3"]
+        path, body = "/v1/max_pool/forward", text(POOL)
+        async with running(max_caller_rate="0.001", max_caller_burst="1") as app:
+            return [(await ask(app, "POST", path, JSON, body, each)).status for each in addresses]
+
+    assert asyncio.run(scenario()) == [200, 429, 200, 429]
