@@ -39,12 +39,7 @@ LEAST = 4
 def in_rows(weights: Array) -> Array:
     """A view of weights (G, C, O, *K) as an array of its own, each thread copying some channels."""
     found = aligned(weights.shape, weights.dtype)
-
-    def block(channels: slice) -> None:
-        found[:, channels] = weights[:, channels]
-
-    cuts = ((channels,) for channels in slices(weights.shape[1], COPIED))
-    for_each(block, cuts, COPYING * weights.size)
+    _copy(weights.swapaxes(0, 1), found.swapaxes(0, 1), COPIED, weights.size)
     return found
 
 
@@ -53,25 +48,27 @@ def laid_out(weights: Array) -> Array:
     if weights.flags.c_contiguous or weights.size <= BLOCK:
         return np.ascontiguousarray(weights)
     found = aligned(weights.shape, weights.dtype)
-    source, target = _flat(weights), found
-    if source is None:
-        # Taps that lie apart, or in another order: no layout of any library.
-        source = weights
-    else:
-        target, one = found.reshape(source.shape), source.itemsize
-        if source.strides[0] == one and source[0, 0].nbytes * LINE < ROWS_BYTES:
-            _turn(source, target)
+    source, target = weights, found
+    flat, one = _flat(weights), weights.itemsize
+    if flat is not None:  # taps lie apart, or in another order, in no layout of any library
+        lain = found.reshape(flat.shape)
+        if flat.strides[0] == one and flat[0, 0].nbytes * LINE < ROWS_BYTES:
+            _turn(flat, lain)
             return found
-        if source.strides[2] == one:
+        if flat.strides[2] == one:
             # All taps of a filter as one.
-            source, target = as_items(source), as_items(target)
+            source, target = as_items(flat), as_items(lain)
+    _copy(source, target, max(1, BLOCK * len(weights) // weights.size), weights.size)
+    return found
+
+
+def _copy(source: Array, target: Array, each: int, size: int) -> None:
+    """Copy weights, `size` in all, so many along the first axis at a time."""
 
     def block(some: slice) -> None:
         target[some] = source[some]
 
-    each = max(1, BLOCK * len(weights) // weights.size)
-    for_each(block, ((some,) for some in slices(len(weights), each)), COPYING * weights.size)
-    return found
+    for_each(block, ((some,) for some in slices(len(source), each)), COPYING * size)
 
 
 def _flat(weights: Array) -> Array | None:
