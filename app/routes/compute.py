@@ -46,8 +46,9 @@ from app.routes.reading import Reader
 from app.routes.sizes import Sizes
 from app.scribe.desks import Desks
 from app.settings import Settings
-from app.wire import Body, Exchange, Form, Piece, encode_map, full_name, negotiate
+from app.wire import Body, Exchange, Form, Piece, encode_map, negotiate
 from engine.errors import EngineError, UnknownAction, UnknownOperation, fail
+from engine.resolve import dtype_name
 from engine.words import did_you_mean, one_of
 
 _ALONE = nullcontext()
@@ -228,7 +229,7 @@ class Compute:
         if form is None:
             self._keys.refuse_others(record.operation, record.action, request.extra)
             specs: Mapping[str, engine.TensorSpec] = {
-                name: engine.TensorSpec(array.shape, full_name(array.dtype))
+                name: engine.TensorSpec(array.shape, dtype_name(array.dtype))
                 for name, array in request.tensors.items()
             }
             call, samples = engine.prepare(

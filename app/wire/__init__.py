@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from app.wire.elements import full_name
 from app.wire.forms import Decoder, Form
 from app.wire.lift import Body
 from app.wire.limits import DecodeLimits
@@ -29,7 +28,6 @@ __all__ = [
     "decode_plan",
     "encode",
     "encode_map",
-    "full_name",
     "negotiate",
     "pieces",
 ]

@@ -13,6 +13,7 @@ from app.errors import MalformedBody
 from app.wire.limits import DecodeLimits
 from app.wire.plain import kind
 from engine.errors import InvalidValue, Loc, fail
+from engine.resolve import FLOATS, INTEGERS
 from engine.words import counted
 
 Array = NDArray[Any]
@@ -20,8 +21,6 @@ Array = NDArray[Any]
 TENSORS: Final[tuple[str, ...]] = ("x", "weight", "bias", "indices", "dy")
 """Every tensor that a request can bring, over all operations."""
 
-FLOATS: Final = ("float16", "float32", "float64")
-INTEGERS: Final = ("uint8", "int8", "int16", "int32", "int64")
 NAMES: Final = FLOATS + INTEGERS
 """The element types that are read, by their full names."""
 
@@ -48,14 +47,6 @@ def _dtypes() -> dict[str, np.dtype[Any]]:
 
 DTYPES: Final[Mapping[str, np.dtype[Any]]] = _dtypes()
 """Spelling of an element type → how its bytes are to be read."""
-
-
-_FULL_NAMES: Final = {dtype: dtype.name for dtype in {d.newbyteorder("=") for d in DTYPES.values()}}
-
-
-def full_name(dtype: np.dtype[Any]) -> str:
-    """What `dtype.name` is, which NumPy works out anew each time."""
-    return _FULL_NAMES.get(dtype) or dtype.name
 
 
 def read_dtype(value: object, loc: Loc) -> np.dtype[Any]:

@@ -16,13 +16,14 @@ import numpy as np
 
 from app.errors import ServiceError
 from app.wire import lift
-from app.wire.elements import Array, full_name, read_only
+from app.wire.elements import Array, read_only
 from app.wire.lift import Body
 from app.wire.limits import DecodeLimits
 from app.wire.negotiation import Exchange
 from app.wire.requests import Request, decode
 from engine.errors import EngineError
 from engine.plans import TensorSpec
+from engine.resolve import dtype_name
 
 MOST_LENGTHS = 4096
 """Lengths of bodies that are remembered; beyond it, all are forgotten."""
@@ -137,7 +138,7 @@ def _form(body: Body, exchange: Exchange, limits: DecodeLimits) -> Form | None:
     fixed.append((end, len(body), bytes(memoryview(body)[end:])))
     if sum(len(given) for *_, given in fixed) > MOST_BYTES:
         return None
-    specs = {n: TensorSpec(a.shape, full_name(a.dtype)) for n, a in request.tensors.items()}
+    specs = {n: TensorSpec(a.shape, dtype_name(a.dtype)) for n, a in request.tensors.items()}
     order = {name: place for place, name in enumerate(specs)}
     data.sort(key=lambda item: order[item[0]])
     return Form(request.config, request.wants, specs, tuple(fixed), tuple(data))

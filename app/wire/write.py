@@ -17,8 +17,9 @@ import msgpack
 import numpy as np
 import orjson
 
-from app.wire.elements import Array, full_name
+from app.wire.elements import Array
 from app.wire.negotiation import Exchange, Tensors
+from engine.resolve import dtype_name
 
 Piece = bytes | memoryview
 Body = bytes | memoryview
@@ -134,7 +135,7 @@ def _msgpack_numpy(array: Array) -> Iterator[Piece]:
 
 @lru_cache(maxsize=1024)
 def _plain_head(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> bytes:
-    return _head({"dtype": full_name(dtype), "shape": shape, "data": b""}, nbytes)
+    return _head({"dtype": dtype_name(dtype), "shape": shape, "data": b""}, nbytes)
 
 
 @lru_cache(maxsize=1024)
@@ -168,7 +169,7 @@ def _slices(data: Piece) -> Iterator[Piece]:
 
 
 def _json_head(array: Array) -> bytes:
-    fields = {"dtype": full_name(array.dtype), "shape": array.shape}
+    fields = {"dtype": dtype_name(array.dtype), "shape": array.shape}
     return _text(fields).removesuffix(b"}") + b',"data":'
 
 
