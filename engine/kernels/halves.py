@@ -8,6 +8,7 @@ leaves the digits in the lowest bits (Dukhan, "FP16", 2017). NaN has one pattern
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def narrow(source: Array, target: Array) -> None:
     _by_blocks(_narrow, source.reshape(-1), target.reshape(-1, copy=False).view(np.uint16))
 
 
-def _by_blocks(convert: Any, source: Array, target: Array) -> None:
+def _by_blocks(convert: Callable[[Array, Array], None], source: Array, target: Array) -> None:
     def block(some: slice) -> None:
         convert(source[some], target[some])
 
