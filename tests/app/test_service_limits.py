@@ -62,15 +62,15 @@ def keyed(strict: Running) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def narrow(tmp_path: Path) -> Iterator[Running]:
-    """A service whose queue has one place: for a while it is kept for those who were told to come again."""
-    options = ("--workers", "0", "--max-queue-requests", "1")
+    """A service with two places, one of which is kept for a while for those who were told to come again."""
+    options = ("--workers", "0", "--max-queue-requests", "2")
     with serving(COMMAND, *options, log=tmp_path / "log") as running:
         yield running
 
 
-def slow_body() -> bytes:
-    """More than a second's work in a MiB."""
-    config = {"algorithm": "direct", "padding": 300}
+def slow_body(padding: int) -> bytes:
+    """About a second's work in a MiB."""
+    config = {"algorithm": "direct", "padding": padding}
     return packed(config, x=noise(1, 4, 4, 4), weight=noise(64, 4, 31, 31))
 
 
@@ -283,11 +283,14 @@ def test_what_is_turned_away_unread_leaves_the_connection_as_it_was(narrow: Runn
     refused = 'convoke_requests_total{action="forward",operation="conv",status="503"}'
     with (
         httpx.Client(base_url=narrow.url, timeout=120) as client,
-        Raw(narrow.url) as holds,
+        Raw(narrow.url) as works,
+        Raw(narrow.url) as waits,
         Raw(narrow.url) as raw,
     ):
-        holds.send(request("/v1/conv/forward", slow_body()))
-        until(lambda: metric(client, "convoke_queue_bytes") > 50_000_000)
+        # Layers of two kinds, which no batch takes together.
+        works.send(request("/v1/conv/forward", slow_body(padding=250)))
+        waits.send(request("/v1/conv/forward", slow_body(padding=249)))
+        until(lambda: metric(client, "convoke_queue_requests") == 1)
         for name in ("first", "known", "in-pieces", "once-more"):
             data = request("/v1/conv/forward", small, f"X-Request-Id: {name}")
             cut = len(data) if name != "in-pieces" else len(data) - 200
@@ -304,7 +307,8 @@ def test_what_is_turned_away_unread_leaves_the_connection_as_it_was(narrow: Runn
             )
         )
         assert b" 200 " in raw.answer()[0]
-        assert b" 200 " in holds.answer()[0]
+        assert b" 200 " in works.answer()[0]
+        assert b" 200 " in waits.answer()[0]
         time.sleep(int(re.findall(rb"retry-after: (\d+)", head)[0]))
         raw.send(request("/v1/conv/forward", small, "X-Request-Id: once-more"))
         head, body = raw.answer()
@@ -347,12 +351,13 @@ def test_connections_are_counted(strict: Running) -> None:
 def test_the_log_tells_each_request_and_no_key(strict_log: Path, keyed: httpx.Client) -> None:
     name = "to-be-found-in-the-log"
     body = {"config": {"kernel": 2}, "x": [[[1.25, 27182.5]]]}
-    keyed.post("/v1/max_pool/forward", json=body, headers={"X-Request-Id": name})
-    until(lambda: name in strict_log.read_text())
+    answer = keyed.post("/v1/max_pool/forward", json=body, headers={"X-Request-Id": name})
+    assert answer.status_code == 200
+    until(lambda: name in strict_log.read_text().rpartition("\n")[0])
     lines = [json.loads(line) for line in strict_log.read_text().splitlines()]
     (line,) = (each for each in lines if each.get("request_id") == name)
     assert (line["operation"], line["action"], line["status"]) == ("max_pool", "forward", 200)
     assert {"decode_ms", "queue_ms", "compute_ms", "encode_ms", "ms"} <= line.keys()
     assert line["bytes_in"] > 0 < line["bytes_out"]
-    for key in (*KEYS.split(","), "wrong-key", "27182"):
+    for key in (*KEYS.split(","), "wrong-key", "27182.5"):
         assert key not in strict_log.read_text()
