@@ -213,20 +213,27 @@ def _stuffed(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
 def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     """`correlate_input` as a correlation for each residue of the inputs."""
     unfolded = w.reshape(c.groups, c.outputs, c.channels, *c.kernel)
-    for phase in adjoints.phases(c) or ():
+    phases = adjoints.phases(c) or ()
+    turned = in_rows(unfolded, [phase.taps for phase in phases if _turns(phase.correlation)])
+    for phase in phases:
         target = dx[within(phase.inputs)]
         if phase.correlation is None:
             target[...] = 0
             continue
-        weights = unfolded[within(phase.taps)].swapaxes(1, 2)
-        if _as_they_lie(phase.correlation):
-            weights = weights.reshape(weights.shape[:3], copy=False)
-        elif not _tiled(phase.correlation):
-            # Winograd lays filters out anew itself.
-            weights = in_rows(weights).reshape(c.groups, c.channels, -1)
+        if _turns(phase.correlation):
+            weights = turned.pop(0).reshape(c.groups, c.channels, -1)
+        else:
+            weights = unfolded[within(phase.taps)].swapaxes(1, 2)
+            if _as_they_lie(phase.correlation):
+                weights = weights.reshape(weights.shape[:3], copy=False)
         correlate(phase.correlation, dy, weights, None, target)
     for n in _spread(c, w, dx):
         direct.backward_input(c, dy[n : n + 1], w, dx[n : n + 1])
+
+
+def _turns(c: Correlation | None) -> bool:
+    """True where rows of weights are laid out before; Winograd lays filters out anew itself."""
+    return c is not None and not (_as_they_lie(c) or _tiled(c))
 
 
 def _as_they_lie(c: Correlation) -> bool:

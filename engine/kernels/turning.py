@@ -3,18 +3,24 @@
 Layouts as HWIO have rows of outputs where correlations read rows of taps. Numbers that are a power of two
 apart in memory, as those of 512 channels, share lines of the cache, each of which is then read anew for
 every number on it. So such weights go by way of the scratch, where rows lie an odd number of lines apart.
+
+The residues of a strided layer have some taps of each filter, in runs of a few that lie apart, and each of
+them would read all weights. They too go by way of the scratch, once, and from there tap by tap.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels.direct import part, slices
-from engine.kernels.gathering import as_items
+from engine.kernels.gathering import Index, as_items
+from engine.kernels.patches import within
 from engine.kernels.products import LINE
 from engine.threads import aligned, for_each
 
@@ -35,12 +41,51 @@ ROWS_BYTES = 1 << 19
 LEAST = 4
 """Channels of these, for which rows are rather shorter."""
 
+STREWN = 1 << 17
+"""Weights of which residues have taps that lie too far apart to be read again and again."""
 
-def in_rows(weights: Array) -> Array:
-    """A view of weights (G, C, O, *K) as an array of its own, each thread copying some channels."""
-    found = aligned(weights.shape, weights.dtype)
-    _copy(weights.swapaxes(0, 1), found.swapaxes(0, 1), COPIED, weights.size)
+MANY = 256
+"""Numbers of a tap in the scratch from which copying them takes longer than a call."""
+
+
+def in_rows(weights: Array, residues: Sequence[Index]) -> list[Array]:
+    """The taps of weights (G, O, C, *K) that each residue has, as arrays (G, C, O, *taps) of their own.
+
+    Each thread copies some channels.
+    """
+    views = [weights[within(taps)].swapaxes(1, 2) for taps in residues]
+    # One piece of memory is more often had again than several.
+    memory, found = aligned((sum(view.size for view in views),), weights.dtype), []
+    for view in views:
+        found.append(memory[: view.size].reshape(view.shape))
+        memory = memory[view.size :]
+    if len(residues) > 1 and len(weights) == 1 and weights.size >= STREWN:
+        taps, outputs = prod(weights.shape[3:]), weights.shape[1]
+        channels = min(weights.shape[2], ROWS_BYTES // (taps * outputs * weights.itemsize))
+        if channels * outputs >= MANY and channels * taps >= LINE:
+            _part(weights[0], residues, [target[0] for target in found], channels)
+            return found
+    for view, target in zip(views, found, strict=True):
+        _copy(view.swapaxes(0, 1), target.swapaxes(0, 1), COPIED, view.size)
     return found
+
+
+def _part(weights: Array, residues: Sequence[Index], found: Sequence[Array], wide: int) -> None:
+    """Copy taps of weights (O, C, *K) to an array (C, O, *taps) for each residue, some channels at once."""
+
+    def block(channels: slice) -> None:
+        some = weights[:, channels]
+        row = some[0].size
+        pitch = (-(-row // LINE) | 1) * LINE
+        lain = part(0, (len(some), pitch), some.dtype)[:, :row].reshape(some.shape, copy=False)
+        np.copyto(lain, some)
+        for taps, target in zip(residues, found, strict=True):
+            source, own = lain[within(taps)].swapaxes(0, 1), target[channels]
+            for tap in np.ndindex(own.shape[2:]):
+                own[:, :, *tap] = source[:, :, *tap]
+
+    cuts = ((some,) for some in slices(weights.shape[1], wide))
+    for_each(block, cuts, COPYING * weights.size)
 
 
 def laid_out(weights: Array) -> Array:

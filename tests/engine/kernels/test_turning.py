@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
 
 import engine
 from engine.kernels import turning
-from engine.kernels.turning import laid_out
+from engine.kernels.turning import in_rows, laid_out
 from engine.threads import beside_scratch
 
 SHAPES = [(64, 48, 5, 5), (40, 17, 1, 300), (512, 256, 1, 1), (130, 3, 17, 31), (1, 70, 31, 31)]
@@ -43,6 +43,37 @@ def test_weights_are_in_the_order_of_their_axes(
 def test_weights_in_order_are_not_copied() -> None:
     weights = view((64, 64, 3, 3), "OIHW", flipped=False)
     assert laid_out(weights) is weights
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (1, 512, 70, 4, 4),
+        (1, 96, 90, 5, 4),
+        (1, 40, 33, 4, 4, 8),
+        (2, 64, 300, 2, 4),
+        (1, 1 << 16, 1, 2, 2),
+    ],
+    ids=str,
+)
+def test_residues_have_their_taps_in_rows(shape: tuple[int, ...], dtype: str) -> None:
+    weights, before = (
+        np.random.default_rng(0).standard_normal(shape).astype(dtype),
+        beside_scratch(),
+    )
+    steps = (2, 3, 1)[: len(shape) - 3]
+    residues = [
+        tuple(
+            slice(last - size, None, -step)
+            for last, size, step in zip(at, shape[3:], steps, strict=True)
+        )
+        for at in product(*map(range, steps))
+    ]
+    for found, taps in zip(in_rows(weights, residues), residues, strict=True):
+        np.testing.assert_array_equal(found, weights[..., *taps].swapaxes(1, 2))
+        assert found.flags.c_contiguous
+    assert beside_scratch() == before
 
 
 @pytest.mark.parametrize("operation", ["conv", "conv_transpose"])
