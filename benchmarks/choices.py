@@ -104,7 +104,7 @@ def measured(layer: Correlation, samples: int, random: np.random.Generator) -> T
     x = random.standard_normal((samples, 1, layer.channels, *sizes), np.float32)
     w = random.standard_normal((1, layer.outputs, layer.channels * layer.taps), np.float32)
     y = np.empty((samples, 1, layer.outputs, *layer.positions), np.float32)
-    plain = dispatch.PLAIN[dispatch._plain_kernel(layer)]
+    plain = dispatch.PLAIN[dispatch.plain_kernel(layer)]
     ways: tuple[Callable[[], None], ...] = (
         lambda: winograd.forward(layer, x, w, None, y, plain),
         lambda: plain(layer, x, w, None, y),

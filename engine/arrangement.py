@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels.correlation import Correlation
-from engine.kernels.turning import laid_out
+from engine.kernels.dispatch import adjoint_goes_tap_by_tap, goes_tap_by_tap
+from engine.kernels.turning import laid_out, tap_by_tap
 from engine.layouts import channels_first
 
 Array = NDArray[Any]
@@ -52,12 +53,17 @@ class Arrangement:
         groups = self.correlation.groups
         return a[:, None] if groups == 1 else _split(a, groups)
 
-    def weights(self, weight: Array) -> Array:
-        """Weights as the correlation takes them: (G, O, C·K), contiguous; for 1×1 as they lie.
+    def weights(self, weight: Array, *, adjoint: bool) -> Array:
+        """Weights as the correlation or its adjoint takes them: (G, O, C·K) in order; for 1×1 as they lie.
 
-        There products read them in any order in less time than laying them out takes.
+        There products read them in any order in less time than laying them out takes. Where it goes tap by
+        tap they are (1, O, K·C) for the correlation, and a view (1, O, C, *K) for the adjoint.
         """
-        weight = self._canonical(weight, 0)
+        c, weight = self.correlation, self._canonical(weight, 0)
+        if adjoint and adjoint_goes_tap_by_tap(c):
+            return weight[None]
+        if not adjoint and goes_tap_by_tap(c):
+            return tap_by_tap(weight)
         return (weight if self.ordered else laid_out(weight)).reshape(self._weights)
 
     def gradients(self, weights: Array) -> Array:

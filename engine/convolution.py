@@ -21,14 +21,9 @@ from engine.errors import InvalidValue, ShapeMismatch, fail
 from engine.geometry import Axis, same_padding
 from engine.kernels.activations import IDENTITY, Activation, activate, activate_backward
 from engine.kernels.correlation import Correlation
-from engine.kernels.dispatch import (
-    adjoint_algorithm,
-    forward_algorithm,
-    forward_bytes,
-    rearranged_bytes,
-    weight_algorithm,
-)
+from engine.kernels.dispatch import adjoint_algorithm, forward_algorithm, weight_algorithm
 from engine.kernels.requests import average_by_request, sum_by_request
+from engine.kernels.weight_bytes import forward_bytes, rearranged_bytes
 from engine.layouts import channels_first, read_layout, read_weight_layout, split_tail
 from engine.operation import Operation, Tails, require_rank, require_tail
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
@@ -222,10 +217,12 @@ class Convolution(Operation):
         elif "y" in out:
             self._linear(plan, given, out["y"])
         c, upstream = geometry.correlation, geometry.grouped(dy)
+
+        def weights(name: str) -> Array:
+            return geometry.weights(given["weight"], adjoint=self.adjoint == (name == "y"))
+
         both = {
-            "dx": lambda: self.apply_input(
-                c, upstream, geometry.weights(given["weight"]), geometry.grouped(out["dx"])
-            ),
+            "dx": lambda: self.apply_input(c, upstream, weights("dx"), geometry.grouped(out["dx"])),
             "dweight": lambda: self.apply_weight(
                 c, geometry.grouped(given["x"]), upstream, rows, geometry.gradients(out["dweight"])
             ),
@@ -246,8 +243,8 @@ class Convolution(Operation):
         c, bias = geometry.correlation, given.get("bias")
         if bias is not None:
             bias = bias.reshape(c.groups, -1)
-        x, weights = geometry.grouped(given["x"]), geometry.weights(given["weight"])
-        self.apply(c, x, weights, bias, geometry.grouped(y))
+        weights = geometry.weights(given["weight"], adjoint=self.adjoint)
+        self.apply(c, geometry.grouped(given["x"]), weights, bias, geometry.grouped(y))
 
 
 @dataclass(frozen=True)
@@ -261,6 +258,11 @@ class Reading:
     outer: int
     inner: int
     kernel: tuple[int, ...]
+
+    @property
+    def taps_apart(self) -> bool:
+        """Whether weights end with an axis of channels, so that those of a tap lie side by side."""
+        return len(self.order) - 1 in self.order[:2]
 
     @property
     def channel_axis(self) -> int:

@@ -49,7 +49,8 @@ class Correlation:
     """A correlation's geometry: all integers, no samples.
 
     `mode` names the padding mode; `wanted` is the algorithm asked for. With `channels_last` the
-    arrays are views of memory in which all channels of a position are consecutive.
+    arrays are views of memory in which all channels of a position are consecutive. With `taps_apart`
+    weights have all channels, or all outputs, of a tap side by side (HWIO, OHWI).
     """
 
     axes: tuple[Axis, ...]
@@ -60,6 +61,7 @@ class Correlation:
     itemsize: int
     wanted: str = "direct"
     channels_last: bool = False
+    taps_apart: bool = False
 
     def __hash__(self) -> int:
         return self._hash

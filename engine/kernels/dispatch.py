@@ -14,6 +14,7 @@ from engine.kernels import (
     banded,
     banding,
     bordered,
+    channels_last,
     depthwise,
     direct,
     filtering,
@@ -24,7 +25,6 @@ from engine.kernels import (
     planes,
     pointwise,
     rowwise,
-    scattered,
     shifts,
     single,
     stuffed,
@@ -34,8 +34,7 @@ from engine.kernels import (
 )
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import within
-from engine.kernels.requests import SHARES
-from engine.kernels.turning import in_rows
+from engine.kernels.turning import in_rows, tap_by_tap
 
 Array = NDArray[Any]
 
@@ -44,9 +43,6 @@ FARTHEST = 3
 
 FEW_PLACES = 12_000
 """Outputs of a sample below which small maps are better gathered, many samples at a time."""
-
-SUMMED = (flat, pointwise, shifts)
-"""Kernels that hold several sums of the gradient of a weight."""
 
 Forward = Callable[[Correlation, Array, Array, Array | None, Array], None]
 Input = Callable[[Correlation, Array, Array, Array], None]
@@ -64,20 +60,20 @@ PLAIN: Mapping[str, Forward] = {
 
 
 @lru_cache(maxsize=4096)
-def _tiled(c: Correlation) -> bool:
+def tiled(c: Correlation) -> bool:
     """True where `correlate` is done as Winograd does."""
     # In float32 Winograd is as exact as promised; who computes in float64 wants the digits.
     chosen = c.wanted == "winograd" or (c.wanted != "direct" and c.itemsize == 4)
     return chosen and tiling.suits(c) and (c.wanted == "winograd" or tile_costs.pay(c))
 
 
-def _joined(c: Correlation) -> bool:
+def joins(c: Correlation) -> bool:
     """True where samples may share products: seldom, and quicker to tell than which kernel."""
-    return joined.suits(c) and not _tiled(c) and _plain_kernel(c) == "joined"
+    return joined.suits(c) and not tiled(c) and plain_kernel(c) == "joined"
 
 
 @lru_cache(maxsize=4096)
-def _plain_kernel(c: Correlation) -> str:
+def plain_kernel(c: Correlation) -> str:
     if single.suits(c):
         return "single"
     if depthwise.pay(c) and pixels.suits(c):
@@ -89,77 +85,53 @@ def _plain_kernel(c: Correlation) -> str:
     return "joined" if joined.suits(c) else "direct"
 
 
+@lru_cache(maxsize=4096)
+def goes_tap_by_tap(c: Correlation) -> bool:
+    """True where `correlate` takes weights as (1, O, K·C)."""
+    if not (c.channels_last and c.taps_apart):
+        return False
+    if single.window(c) is not None:
+        return True
+    return channels_last.suits(c) and channels_last.pay(c) and not tiled(c)
+
+
+@lru_cache(maxsize=4096)
+def adjoint_goes_tap_by_tap(c: Correlation) -> bool:
+    """True where `correlate_input` takes weights as a view (1, O, C, *K)."""
+    if not (c.channels_last and c.taps_apart):
+        return False
+    if single.window(c) is not None:
+        return True
+    return input_kernel(c) is _by_residues and any(map(goes_tap_by_tap, phase_correlations(c)))
+
+
 def forward_algorithm(c: Correlation) -> str:
     """What `correlate` runs: winograd by name wherever it can be, and by itself where it pays."""
-    return "winograd" if _tiled(c) else "direct"
+    return "winograd" if tiled(c) else "direct"
 
 
 def adjoint_algorithm(c: Correlation) -> str:
     """What `correlate_input` runs."""
-    return "winograd" if any(map(_tiled, _phase_correlations(c))) else "direct"
+    return "winograd" if any(map(tiled, phase_correlations(c))) else "direct"
 
 
 def weight_algorithm(c: Correlation) -> str:
     """What `correlate_weight` runs."""
-    return "winograd" if _by_tiles(c) else "direct"
+    return "winograd" if by_tiles(c) else "direct"
 
 
-def _phase_correlations(c: Correlation) -> list[Correlation]:
+def phase_correlations(c: Correlation) -> list[Correlation]:
     """The correlations that the gradient of x consists of, where it is gathered."""
     # Many phases have the same.
     found = {phase.correlation: None for phase in adjoints.phases(c) or ()}
     return [correlation for correlation in found if correlation is not None]
 
 
-@lru_cache(maxsize=4096)
-def forward_bytes(c: Correlation, ordered: bool) -> int:
-    """What `correlate` holds of the weights in another form.
-
-    They are copied before if they do not come `ordered`, and once more where results are made pixel by
-    pixel. Where samples are to share products, a few are compared.
-    """
-    held = _weights(c) * (1 + (not ordered) + _in_pixels(c))
-    if _tiled(c):
-        return held + tiling.filter_bytes(c)
-    return held + (joined.probe_bytes(c) if _joined(c) else 0)
-
-
-def _in_pixels(c: Correlation) -> bool:
-    return c.channels_last or _plain_kernel(c) == "pixels"
-
-
-@lru_cache(maxsize=4096)
-def rearranged_bytes(c: Correlation, ordered: bool) -> int:
-    """What `correlate` and its adjoints hold of the weights in another form, and its gradient in shares."""
-    if bordered.suits(c):
-        return rearranged_bytes(bordered.unbordered(c), ordered) + bordered.strip_bytes(c)
-    weights = _weights(c)
-    held = weights * (1 + (not ordered) + any(map(_in_pixels, (c, *_phase_correlations(c)))))
-    if _plain_weight(c) is pixels.backward_weight:
-        return held + weights * SHARES
-    several = any(k.suits(c) for k in SUMMED) or patch_sums.share_count(c) > 1
-    several = several and not rowwise.suits(c)
-    summed = weights * (1 + SHARES) if several else 0
-    # The gradient's channels are the outputs, so that it may have larger tiles.
-    both = (c, *_phase_correlations(c))
-    tiled = [each for each in both if _tiled(each)]
-    if not tiled:
-        probes = [joined.probe_bytes(each) for each in both if _joined(each)]
-        if _input(c) is scattered.backward_input:
-            probes.append(scattered.probe_bytes(c))
-        return held + summed + max(probes, default=0)
-    shares = filtering.share_bytes(c) if _by_tiles(c) else 0
-    return held + summed + max(map(tiling.filter_bytes, tiled)) + shares
-
-
-def _weights(c: Correlation) -> int:
-    return c.groups * c.outputs * c.channels * c.taps * c.itemsize
-
-
 def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None.
 
-    Every NaN is given its bits while the block around it is in the cache.
+    Where it `goes_tap_by_tap`, w is (1, O, K·C). Every NaN is given its bits while the block around it
+    is in the cache.
     """
     one = single.window(c)
     column = None if one is None else single.column(c, x)
@@ -171,28 +143,31 @@ def correlate(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) 
 
 @lru_cache(maxsize=4096)
 def _forward(c: Correlation) -> Forward:
-    return _winograd if _tiled(c) else PLAIN[_plain_kernel(c)]
+    if tiled(c):
+        return _winograd
+    return channels_last.forward if goes_tap_by_tap(c) else PLAIN[plain_kernel(c)]
 
 
 def _winograd(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
-    winograd.forward(c, x, w, bias, y, PLAIN[_plain_kernel(c)])
+    winograd.forward(c, x, w, bias, y, PLAIN[plain_kernel(c)])
 
 
 def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
-    """Write dx (N, G, C, *S), the adjoint of `correlate` in x, from dy (N, G, O, *P).
+    """Write dx (N, G, C, *S), the adjoint of `correlate` in x, from dy (N, G, O, *P) and w (G, O, C·K).
 
-    Every NaN is given its bits, as in `correlate`.
+    Where it `adjoint_goes_tap_by_tap`, w is (1, O, C, *K). Every NaN is given its bits, as in `correlate`.
     """
     one = single.window(c)
     column = None if one is None else single.column(c, dx)
     if one is not None and column is not None:
-        _input(one)(one, dy, w, column)
+        weights = tap_by_tap(w[0]) if c.channels_last else w
+        input_kernel(one)(one, dy, weights, column)
     else:
-        _input(c)(c, dy, w, dx)
+        input_kernel(c)(c, dy, w, dx)
 
 
 @lru_cache(maxsize=4096)
-def _input(c: Correlation) -> Input:
+def input_kernel(c: Correlation) -> Input:
     if bordered.suits(c):
         return _bordered
     if single.suits(c):
@@ -226,19 +201,22 @@ def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             weights = unfolded[within(phase.taps)].swapaxes(1, 2)
             if _as_they_lie(phase.correlation):
                 weights = weights.reshape(weights.shape[:3], copy=False)
+            elif goes_tap_by_tap(phase.correlation):
+                weights = tap_by_tap(weights[0])
         correlate(phase.correlation, dy, weights, None, target)
     for n in _spread(c, w, dx):
-        direct.backward_input(c, dy[n : n + 1], w, dx[n : n + 1])
+        rows = np.ascontiguousarray(unfolded).reshape(c.groups, c.outputs, -1)
+        direct.backward_input(c, dy[n : n + 1], rows, dx[n : n + 1])
 
 
 def _turns(c: Correlation | None) -> bool:
     """True where rows of weights are laid out before; Winograd lays filters out anew itself."""
-    return c is not None and not (_as_they_lie(c) or _tiled(c))
+    return c is not None and not (_as_they_lie(c) or tiled(c) or goes_tap_by_tap(c))
 
 
 def _as_they_lie(c: Correlation) -> bool:
     """True where weights are read in any order: BLAS takes less time for it than turning them would."""
-    return c.pointwise and _plain_kernel(c) == "direct"
+    return c.pointwise and plain_kernel(c) == "direct"
 
 
 def _spread(c: Correlation, w: Array, dx: Array) -> Sequence[int]:
@@ -259,17 +237,23 @@ def correlate_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], d
 
     `rows` says how many consecutive samples belong to each request.
     """
-    _weight(c)(c, x, dy, rows, dw)
+    one = single.window(c)
+    column = None if one is None else single.column(c, x)
+    target = None if one is None else single.gradient(c, dw)
+    if one is not None and column is not None and target is not None:
+        single.backward_weight(one, column, dy, rows, target)
+    else:
+        _weight(c)(c, x, dy, rows, dw)
 
 
 @lru_cache(maxsize=4096)
 def _weight(c: Correlation) -> Weight:
-    return _tiles_weight if _by_tiles(c) else _plain_weight(c)
+    return _tiles_weight if by_tiles(c) else plain_weight(c)
 
 
-def _by_tiles(c: Correlation) -> bool:
+def by_tiles(c: Correlation) -> bool:
     """True where the gradient of the weight is done as `winograd` does the forward map."""
-    return _tiled(c) and len(c.axes) == 2
+    return tiled(c) and len(c.axes) == 2
 
 
 def _tiles_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
@@ -277,13 +261,15 @@ def _tiles_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: 
 
 
 def _sum_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
-    _plain_weight(c)(c, x, dy, rows, dw)
+    plain_weight(c)(c, x, dy, rows, dw)
 
 
 @lru_cache(maxsize=4096)
-def _plain_weight(c: Correlation) -> Weight:
+def plain_weight(c: Correlation) -> Weight:
     if depthwise.pay_for_weight(c) and pixels.suits(c):
         return pixels.backward_weight
+    if c.taps_apart and channels_last.suits(c) and channels_last.pay_for_weight(c):
+        return channels_last.backward_weight
     if planes.pay(c) and not _strewn(c) and planes.suits(c):
         return planes.backward_weight
     if pointwise.pay(c) and pointwise.suits(c):

@@ -1,11 +1,13 @@
 """Layers of one window: it is the whole input, as of a fully connected layer written as a convolution.
 
 In memory such a sample is its window, so that the layer is one of 1x1 over a single position, with all
-taps as channels: nothing is gathered, and nothing scattered.
+taps as channels: nothing is gathered, and nothing scattered. With channels last they are in the order of
+their taps, and weights have to be as well.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -17,7 +19,7 @@ from engine.geometry import Axis
 from engine.kernels import direct
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.nan import settle
-from engine.kernels.requests import SHARES
+from engine.kernels.requests import SHARES, samples_of
 from engine.threads import for_each
 
 Array = NDArray[Any]
@@ -26,7 +28,9 @@ Array = NDArray[Any]
 @lru_cache(maxsize=4096)
 def window(c: Correlation) -> Correlation | None:
     """The same as 1x1 over one position; None where there are several windows, or one is not all of x."""
-    if c.pointwise or c.channels_last or c.mode != "zeros" or c.wanted == "winograd":
+    if c.pointwise or c.mode != "zeros" or c.wanted == "winograd":
+        return None
+    if c.channels_last and not (c.taps_apart and c.groups == 1):
         return None
     if any(a.out > 1 or a.kernel != a.size or a.dilation > 1 or a.low or a.high for a in c.axes):
         return None
@@ -35,8 +39,10 @@ def window(c: Correlation) -> Correlation | None:
 
 
 def column(c: Correlation, x: Array) -> Array | None:
-    """x (N, G, C, *S) as (N, G, C·K, 1, ...), if it lies in memory so."""
+    """x (N, G, C, *S) as (N, G, C·K, 1, ...), if it lies in memory so; with channels last K·C."""
     shape = (*x.shape[:2], c.channels * c.taps, *(1 for _ in c.axes))
+    if c.channels_last:
+        x = x.transpose(0, 1, *range(3, x.ndim), 2)
     try:
         return x.reshape(shape, copy=False)
     except ValueError:
@@ -56,6 +62,43 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
 def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     """Write dx (N, G, C, 1, ...) from dy (N, G, O, 1, ...), reading weights as they lie."""
     _multiply(c, w.swapaxes(1, 2), dy, None, dx)
+
+
+def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
+    """Write dw (R, G, O, C), the adjoint of `forward` in w, for each of R requests.
+
+    `rows` says how many samples each request has: they are one product for some of the outputs, which
+    threads share.
+    """
+    inputs, upstream = (a.reshape(*a.shape[:3], copy=False).swapaxes(0, 1) for a in (x, dy))
+
+    def block(request: int, own: slice, g: int, o: slice) -> None:
+        made, left, right = dw[request, g, o], upstream[g, own, o].T, inputs[g, own]
+        if made.strides[-1] != made.itemsize:
+            # BLAS writes rows whose numbers lie side by side.
+            made, left, right = made.T, right.T, left.T
+        # Of one sample there is nothing to add, for which `matmul` takes 50 times as long.
+        alone = left.shape[1] == 1
+        (np.multiply if alone else np.matmul)(left, right, out=made)
+
+    each = max(1, -(-c.outputs // SHARES))
+    cuts = (
+        (request, own, g, o)
+        for request, own in enumerate(samples_of(rows))
+        for g in range(c.groups)
+        for o in direct.slices(c.outputs, each)
+    )
+    for_each(block, cuts, c.flops * len(x))
+
+
+def gradient(c: Correlation, dw: Array) -> Array | None:
+    """dw (R, G, O, C, *K) as (R, G, O, C·K), if it lies in memory so; with channels last K·C."""
+    if c.channels_last:
+        dw = dw.transpose(0, 1, 2, *range(4, dw.ndim), 3)
+    try:
+        return dw.reshape(*dw.shape[:3], c.channels * c.taps, copy=False)
+    except ValueError:
+        return None
 
 
 def _multiply(c: Correlation, matrix: Array, x: Array, add: Array | None, y: Array) -> None:

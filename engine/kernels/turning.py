@@ -70,6 +70,21 @@ def in_rows(weights: Array, residues: Sequence[Index]) -> list[Array]:
     return found
 
 
+def tap_by_tap(weights: Array) -> Array:
+    """Weights (O, C, *K) with an axis of channels last in memory, as (1, O, K·C): a view if they lie so."""
+    taps = weights.transpose(0, *range(2, weights.ndim), 1)
+    shape = (1, len(weights), weights[0].size)
+    try:
+        return taps.reshape(shape, copy=False)
+    except ValueError:
+        pass
+    turned = taps.strides[0] < taps.strides[-1]
+    source = np.moveaxis(taps, 0, -1) if turned else taps
+    found = aligned(source.shape, source.dtype)
+    _copy(source, found, max(1, BLOCK * len(source) // source.size), source.size)
+    return found.reshape(-1, len(weights)).T[None] if turned else found.reshape(shape)
+
+
 def _part(weights: Array, residues: Sequence[Index], found: Sequence[Array], wide: int) -> None:
     """Copy taps of weights (O, C, *K) to an array (C, O, *taps) for each residue, some channels at once."""
 

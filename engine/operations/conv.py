@@ -84,6 +84,7 @@ class Conv(Convolution):
             itemsize=np.dtype(compute_dtype(dtype)).itemsize,
             wanted=config.algorithm,
             channels_last=reading.channels_last,
+            taps_apart=reading.taps_apart,
         )
         y = sample_tail(reading.outer, positions, reading.channels_last)
         return self.planned(config, tails, dtype, reading, y, reading.outer, correlation)

@@ -88,6 +88,7 @@ class ConvTranspose(Convolution):
             itemsize=np.dtype(compute_dtype(dtype)).itemsize,
             wanted=config.algorithm,
             channels_last=reading.channels_last,
+            taps_apart=reading.taps_apart,
         )
         outputs = reading.inner * config.groups
         y = sample_tail(outputs, positions, reading.channels_last)

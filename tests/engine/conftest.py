@@ -15,6 +15,7 @@ from hypothesis import settings
 from engine import resolve, threads
 from engine.kernels import (
     banding,
+    channels_last,
     depthwise,
     direct,
     dispatch,
@@ -23,6 +24,7 @@ from engine.kernels import (
     pointwise,
     shifts,
     tile_costs,
+    weight_bytes,
     winograd,
 )
 
@@ -68,6 +70,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> None:
 SMALLEST = (
     (banding, "LEAST_WORK"),
     (banding, "LEAST_IN_PLACE"),
+    (channels_last, "LEAST_CHANNELS"),
     (depthwise, "LEAST_RUNS"),
     (depthwise, "LEAST_SUMMED"),
     (planes, "LEAST_WORK"),
@@ -99,6 +102,6 @@ def either_way(request: pytest.FixtureRequest) -> None:
 
 def _forget() -> None:
     """Have every layer planned anew."""
-    for kept in (*vars(dispatch).values(), resolve._prepared):
+    for kept in (*vars(dispatch).values(), *vars(weight_bytes).values(), resolve._prepared):
         if hasattr(kept, "cache_clear"):
             kept.cache_clear()

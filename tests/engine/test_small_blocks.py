@@ -19,6 +19,7 @@ from engine.kernels import (
     adjoints,
     banding,
     bands,
+    channels_last,
     correlation,
     direct,
     dispatch,
@@ -35,6 +36,7 @@ from engine.kernels import (
     stuffed,
     tracing,
     turning,
+    weight_bytes,
     windows,
 )
 from engine.operations import max_unpool
@@ -56,6 +58,7 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
         for module in (
             threads,
             banding,
+            channels_last,
             correlation,
             folds,
             patch_sums,
@@ -70,6 +73,9 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
         for module, bound in SMALLEST:
             patch.setattr(module, bound, 0)
         patch.setattr(turning, "ROWS_BYTES", part)
+        patch.setattr(turning, "STREWN", 0)
+        patch.setattr(turning, "MANY", 0)
+        patch.setattr(channels_last, "LEAST_CHANNELS", 0)
         patch.setattr(banding, "WHOLE_COLUMNS", 8)
         patch.setattr(banding, "LEAST_COLUMNS", 2)
         patch.setattr(fitting, "ROOM", part)
@@ -105,14 +111,18 @@ def _forget() -> None:
         bands.views,
         direct._block,
         direct._windows,
-        dispatch._tiled,
-        dispatch._plain_kernel,
-        dispatch.forward_bytes,
-        dispatch.rearranged_bytes,
+        channels_last._samples,
+        channels_last.views,
+        dispatch.tiled,
+        dispatch.plain_kernel,
+        dispatch.goes_tap_by_tap,
+        dispatch.adjoint_goes_tap_by_tap,
+        weight_bytes.forward_bytes,
+        weight_bytes.rearranged_bytes,
         dispatch._forward,
-        dispatch._input,
+        dispatch.input_kernel,
         dispatch._weight,
-        dispatch._plain_weight,
+        dispatch.plain_weight,
         flat.suits,
         folds.plan,
         folding._views,

@@ -11,7 +11,7 @@ import pytest
 
 import engine
 from engine import calls
-from engine.kernels import bordered, dispatch
+from engine.kernels import bordered, dispatch, weight_bytes
 
 MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
@@ -40,7 +40,7 @@ def _strips(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def _forget() -> None:
-    for cached in (dispatch._input, dispatch.rearranged_bytes, calls._cost):
+    for cached in (dispatch.input_kernel, weight_bytes.rearranged_bytes, calls._cost):
         cached.cache_clear()
 
 

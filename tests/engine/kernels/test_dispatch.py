@@ -59,7 +59,7 @@ def test_layers_go_to_their_kernels(kernel: str) -> None:
 def test_gradients_of_depthwise_weights_go_to_their_kernels(
     c: Correlation, kernel: ModuleType
 ) -> None:
-    assert dispatch._plain_weight(c) is kernel.backward_weight
+    assert dispatch.plain_weight(c) is kernel.backward_weight
 
 
 @pytest.mark.parametrize("in_place", [False, True])
