@@ -34,8 +34,12 @@ Array = NDArray[Any]
 LEAST_CHANNELS = 16
 """Channels below which those of a tap are too few to copy as one."""
 
+LEAST_STRIDED = 6
+"""The same for strides, where nothing else copies long runs."""
+
 MOST_TAPS = 16
-"""Taps above which gathering all of them, for products of few outputs, takes longer than `shifts` do."""
+"""Taps of strided windows above which gathering all of them, for products of few outputs, takes longer than
+`shifts` do. Of others it always does."""
 
 MANY_OUTPUTS = 64
 """Outputs from which it does not."""
@@ -62,12 +66,16 @@ def _samples(c: Correlation) -> int:
 
 def pay(c: Correlation) -> bool:
     """True where it takes less time than rows of channels, by random layers."""
-    return c.channels >= LEAST_CHANNELS
+    return c.channels >= (LEAST_STRIDED if _strided(c) else LEAST_CHANNELS)
+
+
+def _strided(c: Correlation) -> bool:
+    return any(axis.stride > 1 for axis in c.axes)
 
 
 def pay_for_weight(c: Correlation) -> bool:
     """True where the gradient of the weight takes less time so."""
-    gathers = c.taps <= MOST_TAPS or c.outputs >= MANY_OUTPUTS
+    gathers = (_strided(c) and c.taps <= MOST_TAPS) or c.outputs >= MANY_OUTPUTS
     few = c.taps * c.channels * c.outputs <= SUMS_FOR_EACH * c.places
     return c.channels >= LEAST_CHANNELS and gathers and few
 
