@@ -6,6 +6,7 @@ takes any element type that NumPy has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -163,8 +164,14 @@ def _explained(error: Exception, limits: DecodeLimits) -> MalformedBody:
         got = f"a text of {counted(len(error.object), 'byte')}"
         return MalformedBody.at((), "a text is not valid UTF-8", _AS_BIN, got)
     reason = str(error) or "there is a byte that begins no value"
+    if (exceeded := _EXCEEDED.match(reason)) and exceeded[2] in _LONG:
+        what, units = _LONG[exceeded[2]]
+        most = limits.max_text if units == "bytes" else limits.max_values
+        msg = f"{what} is too long to be read here"
+        as_bin = f"at most {most} {units}; the data of tensors is bin"
+        return MalformedBody.at((), msg, as_bin, f"{exceeded[1]} {units}")
     reason = next((meaning for part, meaning in _REASONS.items() if part in reason), reason)
-    expected = _AS_BIN if reason in _OFTEN_DATA else None
+    expected = _AS_BIN if reason == _EXTENSION else None
     return MalformedBody.at((), f"this is not msgpack as it is read here: {reason}", expected)
 
 
@@ -175,17 +182,19 @@ _AS_BIN: Final = "plain values, texts in UTF-8, and the data of tensors as bin"
 """Where there is something else than we read, it mostly is data from an encoder that has no bin, or was not
 told that it is bytes."""
 
+_EXCEEDED: Final = re.compile(r"(\d+) exceeds (\w+)")
+_LONG: Final = {
+    "max_array_len": ("a list", "entries"),
+    "max_map_len": ("a map", "entries"),
+    "max_str_len": ("a text", "bytes"),
+}
+"""What the unpacker's limits are of, and what it counts."""
+
 _EXTENSION: Final = "it has an extension type"
-_LONG_LIST: Final = "it has a list that is too long"
-_LONG_TEXT: Final = "it has a text that is too long"
-_OFTEN_DATA: Final = frozenset((_EXTENSION, _LONG_LIST, _LONG_TEXT))
 
 _REASONS: Final = {
     "strict_map_key": "it has a map whose keys are not text",
     "max_ext_len": _EXTENSION,
     "timestamp": _EXTENSION,
-    "max_array_len": _LONG_LIST,
-    "max_map_len": "it has a map that is too long",
-    "max_str_len": _LONG_TEXT,
     "incomplete": "it ends in the middle of a value",
 }

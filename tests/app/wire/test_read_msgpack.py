@@ -288,23 +288,29 @@ def test_a_timestamp_of_the_package_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "msg", "got"),
+    ("size", "msg", "expected", "got"),
     [
-        (4, "a text is not valid UTF-8", "a text of 4 bytes"),
-        (300, "a text is not valid UTF-8", "a text of 300 bytes"),
-        (70_000, "this is not msgpack as it is read here: it has a text that is too long", None),
+        (4, "a text is not valid UTF-8", AS_BIN, "a text of 4 bytes"),
+        (300, "a text is not valid UTF-8", AS_BIN, "a text of 300 bytes"),
+        (
+            70_000,
+            "a text is too long to be read here",
+            "at most 1024 bytes; the data of tensors is bin",
+            "70000 bytes",
+        ),
     ],
 )
-def test_data_of_an_encoder_without_bin(size: int, msg: str, got: str | None) -> None:
+def test_data_of_an_encoder_without_bin(size: int, msg: str, expected: str, got: str) -> None:
     sent = {"x": {"dtype": "uint8", "shape": [size], "data": b"\xff" * size}}
     error = refusal(unpack, msgpack.packb(sent, use_bin_type=False))
-    assert (error.msg, error.expected, error.got) == (msg, AS_BIN, got)
+    assert (error.msg, error.expected, error.got) == (msg, expected, got)
 
 
 def test_data_that_an_encoder_was_not_told_to_be_bytes() -> None:
     error = refusal(unpack, {"x": {"dtype": "uint8", "shape": [5000], "data": [0] * 5000}})
-    assert error.msg.endswith("it has a list that is too long")
-    assert error.expected == AS_BIN
+    assert error.msg == "a list is too long to be read here"
+    assert error.expected == "at most 1024 entries; the data of tensors is bin"
+    assert error.got == "5000 entries"
 
 
 def test_many_short_lists_are_told_what_data_is() -> None:
