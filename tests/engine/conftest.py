@@ -1,7 +1,4 @@
-"""How many examples Hypothesis tries here: the same ones every time, unless asked to explore.
-
-pytest tests/engine --hypothesis-profile=explore
-"""
+"""What the tests of the engine share: small blocks, and who looks at memory and sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
 from engine import resolve, threads
 from engine.kernels import (
@@ -27,14 +23,6 @@ from engine.kernels import (
     weight_bytes,
     winograd,
 )
-
-settings.register_profile(
-    "engine", derandomize=True, deadline=None, database=None, max_examples=150
-)
-settings.register_profile("explore", deadline=None, database=None, max_examples=3000)
-
-if settings.get_current_profile_name() in ("default", "ci"):
-    settings.load_profile("engine")
 
 
 @pytest.fixture

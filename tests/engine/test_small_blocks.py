@@ -45,7 +45,10 @@ from tests.engine.compare import assert_close
 from tests.engine.conftest import SMALLEST
 from tests.engine.strategies import LAYERS
 
-SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 
 @pytest.fixture(params=[128, 1024], ids=["128 bytes", "1024 bytes"], autouse=True)
