@@ -19,7 +19,7 @@ from app.workers import pool
 from app.workers.inline import InlineWorker
 from app.workers.process import ProcessWorker
 from app.workers.task import LONG_TRIP_S, ComputeFailed, Outcome, Task
-from tests.app.dispatching import dispatching, expected, job, scenario
+from tests.app.dispatching import PATIENCE_S, dispatching, expected, job, scenario
 from tests.app.gates import Gate
 from tests.app.workers import faulty
 
@@ -190,7 +190,10 @@ async def test_a_worker_killed_under_a_trip_loses_no_request(gate: Gate, trips: 
 
 
 @scenario
-async def test_a_trip_goes_on_while_anybody_waits_and_stops_when_nobody_does(gate: Gate) -> None:
+async def test_a_trip_goes_on_while_anybody_waits_and_stops_when_nobody_does(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "STOP_GRACE_S", PATIENCE_S)
     async with dispatching() as rig:
         held = await rig.hold(gate)
         slow, other = rig.submit(kind(1, faulty.UNTIL_STOPPED)), rig.submit(kind(2))
@@ -221,7 +224,6 @@ async def test_what_is_done_does_not_wait_for_what_takes_longer_than_was_thought
         gate.open()
         await held
         await gate.reached()
-        await asyncio.sleep(2 * LONG_TRIP_S)
         gate.open()
         assert [(await task).body for task in tasks[:2]] == list(map(expected, jobs[:2]))
         await gate.reached()
