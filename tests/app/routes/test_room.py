@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import msgpack
@@ -13,17 +14,22 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message
 
-from app import reservation
+from app import dispatcher, reservation
 from tests.app.asgi import Answer, Client, ask, running
 
 MSGPACK = {"content-type": "application/vnd.msgpack"}
 JSON = {"content-type": "application/json"}
 
 
-def test_who_was_told_to_come_again_has_a_place_that_newcomers_do_not() -> None:
+def test_who_was_told_to_come_again_has_a_place_that_newcomers_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr(dispatcher, "time", SimpleNamespace(monotonic=lambda: now))
     pool = json.dumps({"config": {"kernel": 2}, "x": [[[1.0, 5.0, 2.0, 4.0]]]}).encode()
 
     async def scenario() -> None:
+        nonlocal now
         async with running(max_queue_requests="2") as app:
             admission = app.state.dispatcher._admission
 
@@ -32,11 +38,11 @@ def test_who_was_told_to_come_again_has_a_place_that_newcomers_do_not() -> None:
                 return await ask(app, "POST", "/v1/max_pool/forward", headers, pool)
 
             for _ in range(2):
-                admission.acquire(1, time.monotonic())
+                admission.acquire(1, now)
             refused = await ask_as("told")
             assert (refused.status, refused.headers["retry-after"]) == (503, "1")
-            admission.release(1, time.monotonic())
-            await asyncio.sleep(0.9)
+            admission.release(1, now)
+            now += 0.9
             assert (await ask_as("new")).status == 503
             assert (await ask_as("told")).status == 200
 
@@ -96,6 +102,7 @@ def test_a_large_body_that_comes_has_its_place_and_one_that_does_not_loses_it(
     headers = MSGPACK | {"content-length": str(len(body))}
     path = "/v1/max_pool/forward"
     monkeypatch.setattr(reservation, "LOOK_S", 0.1)
+    monkeypatch.setattr(reservation, "FAST_BYTES", 0)  # nobody is too slow, for now
 
     async def scenario() -> None:
         async with running(max_queue_bytes="4MiB") as app:
@@ -108,6 +115,7 @@ def test_a_large_body_that_comes_has_its_place_and_one_that_does_not_loses_it(
             await refused_unread(app, body)
             small = {"config": {"kernel": 2}, "x": noise_of(1 << 10)}
             assert (await ask(app, "POST", path, MSGPACK, msgpack.packb(small))).status == 200
+            monkeypatch.setattr(reservation, "FAST_BYTES", 1)
             while admission.reserved:
                 await asyncio.sleep(0.01)
             assert (await ask(app, "POST", path, headers, body)).status == 200
