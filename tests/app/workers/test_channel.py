@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import threading
 import time
@@ -47,15 +48,10 @@ def test_of_a_long_silence_the_reader_is_told_once_after_each_message() -> None:
     def silent() -> None:
         silences.append(time.monotonic())
         # Many silences later: were it told of each, there would be as many of these.
-        late = threading.Timer(0.3, send, [pack({"after": len(silences)})])
+        late = threading.Timer(0.3, ours.sendall, [pack({"after": len(silences)})])
         late.start()
 
-    def send(data: bytes) -> None:
-        ours.sendall(data)
-        if len(silences) == 3:
-            ours.close()
-
     with ours, theirs:
-        got = list(messages(theirs, 0.01, silent))
+        got = list(itertools.islice(messages(theirs, 0.01, silent), 3))
     assert got == [{"after": 1}, {"after": 2}, {"after": 3}]
     assert len(silences) == 3
