@@ -34,7 +34,7 @@ from app.scribe.process import Scribe, ScribeOptions
 from app.wire import DecodeLimits, PlanRequest, Request, encode
 from app.workers import pool
 from app.workers.task import SUSPENDED, ComputeFailed
-from tests.app.dispatching import scenario
+from tests.app.dispatching import PATIENCE_S, scenario
 from tests.app.gates import Gate
 from tests.app.scribe import faulty
 from tests.app.wire.bodies import JSON
@@ -262,7 +262,10 @@ async def test_what_is_cancelled_while_it_waits_is_not_read(gate: Gate) -> None:
 
 
 @scenario
-async def test_what_is_cancelled_when_almost_done_costs_no_process(gate: Gate) -> None:
+async def test_what_is_cancelled_when_almost_done_costs_no_process(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desks, "STOP_GRACE_S", PATIENCE_S)
     async with at_desk() as rig:
         held = await rig.hold(gate)
         pid = rig.pid
