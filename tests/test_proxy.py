@@ -15,7 +15,7 @@ from time import monotonic, sleep
 import pytest
 
 from app.settings import Settings
-from tests.serving import ROOT, serving
+from tests.serving import ROOT, START_TIMEOUT_S, serving
 
 EXAMPLE = (ROOT / "deploy/nginx.conf").read_text(encoding="utf-8")
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
@@ -74,7 +74,7 @@ def _nginx(folder: Path, service: str) -> Iterator[HTTPConnection]:
 
 
 def _connected(address: str) -> HTTPConnection:
-    until = monotonic() + 10
+    until = monotonic() + START_TIMEOUT_S
     while True:
         found = socket.socket(socket.AF_UNIX)
         found.settimeout(30)

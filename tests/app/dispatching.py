@@ -96,7 +96,7 @@ async def dispatching(
     try:
         yield rig
     finally:
-        assert await rig.dispatcher.drain(5.0)
+        assert await rig.dispatcher.drain(PATIENCE_S)
     assert not rig.dispatcher.ready
     assert rig.dispatcher.queue_depth == rig.dispatcher.queue_bytes == 0
 

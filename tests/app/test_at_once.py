@@ -21,7 +21,16 @@ from app.jobs import Answer
 from app.promises import NOBODY, Visitor
 from engine.errors import InvalidIndices
 from engine.threads import get_threads
-from tests.app.dispatching import Recorder, Rig, dispatching, encode, expected, job, scenario
+from tests.app.dispatching import (
+    PATIENCE_S,
+    Recorder,
+    Rig,
+    dispatching,
+    encode,
+    expected,
+    job,
+    scenario,
+)
 from tests.app.gates import Gate
 from tests.app.workers import faulty
 
@@ -194,7 +203,7 @@ async def test_what_others_are_refused_for_few_are(gate: Gate) -> None:
             await rig.dispatcher.submit(job())
         gate.open()
         await held
-        assert await rig.dispatcher.drain(5.0)
+        assert await rig.dispatcher.drain(PATIENCE_S)
         with pytest.raises(ShuttingDown):
             await rig.dispatcher.submit(job())
     async with computing(cost=CostLimits(output_bytes=23)) as rig:

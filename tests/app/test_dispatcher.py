@@ -351,7 +351,7 @@ async def test_draining_answers_everything_that_was_accepted(workers: int) -> No
         jobs = [job(seed=seed) for seed in range(20)]
         tasks = [rig.submit(given) for given in jobs]
         await asyncio.sleep(0)
-        assert await rig.dispatcher.drain(10.0)
+        assert await rig.dispatcher.drain(PATIENCE_S)
         assert [(await task).body for task in tasks] == list(map(expected, jobs))
         with pytest.raises(ShuttingDown):
             await rig.dispatcher.submit(job())
@@ -401,7 +401,7 @@ def test_workers_end_with_a_server_that_is_killed(stopped: bool) -> None:
             os.kill(pid, signal.SIGSTOP)
         server.kill()
     for fd in watched:
-        assert select.select([fd], [], [], 10.0)[0], "a worker is left behind"
+        assert select.select([fd], [], [], PATIENCE_S)[0], "a worker is left behind"
         os.close(fd)
 
 
