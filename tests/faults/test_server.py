@@ -52,7 +52,7 @@ def test_a_server_killed_under_load_leaves_nothing(stopped: bool) -> None:
         until(lambda fd=fd: not _runs(fd))
         os.close(fd)
     assert not account.wrong
-    assert leftovers() == before
+    assert leftovers() <= before
 
 
 def _runs(pidfd: int) -> bool:
@@ -105,7 +105,8 @@ def test_what_comes_while_it_is_suspended_is_not_too_late(stage: str) -> None:
             if stage == "idle":
                 assert given.fits(await connection.ask(given.path, given.body, given.headers))
             await connection.say(whole[:sent])
-            await asyncio.sleep(0.2)
+            # Who came before has been heard once who comes later is answered.
+            assert (await ask(service.port, "/livez", method="GET")).status == 200
             kill(service.pid, signal.SIGSTOP)
             await connection.say(whole[sent:])
             await asyncio.sleep(3.5)  # each of the times would be over
@@ -126,4 +127,4 @@ def test_an_orderly_end_leaves_nothing_either() -> None:
         assert service.terminate() == 0
     assert workers
     assert not any(alive(pid) for pid in workers)
-    assert leftovers() == before
+    assert leftovers() <= before
