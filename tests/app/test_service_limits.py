@@ -68,10 +68,32 @@ def narrow(tmp_path: Path) -> Iterator[Running]:
         yield running
 
 
+@pytest.fixture
+def visitor(narrow: Running) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=narrow.url, timeout=120) as made:
+        yield made
+
+
 def slow_body(padding: int) -> bytes:
     """About a second's work in a MiB."""
     config = {"algorithm": "direct", "padding": padding}
     return packed(config, x=noise(1, 4, 4, 4), weight=noise(64, 4, 31, 31))
+
+
+@contextlib.contextmanager
+def both_places_taken(narrow: Running, visitor: httpx.Client) -> Iterator[None]:
+    """For about two seconds, by requests that are answered in the end."""
+    # Layers of two kinds, which no batch takes together.
+    first, second = slow_body(padding=250), slow_body(padding=260)
+    with Raw(narrow.url) as works, Raw(narrow.url) as waits:
+        works.send(request("/v1/conv/forward", first))
+        until(lambda: metric(visitor, "convoke_held_bytes") == len(first))
+        waits.send(request("/v1/conv/forward", second))
+        # More than the tensors of the first come to.
+        until(lambda: metric(visitor, "convoke_queue_bytes") > 60_000_000)
+        yield
+        assert b" 200 " in works.answer()[0]
+        assert b" 200 " in waits.answer()[0]
 
 
 @pytest.mark.parametrize(
@@ -162,15 +184,15 @@ def test_a_client_that_sends_on_reads_its_refusal(keyed: httpx.Client) -> None:
         assert answer.status_code == (400 if size == 64 << 10 else 413)
 
 
-def test_a_full_queue_says_when_to_come_back(narrow: Running) -> None:
+def test_a_full_queue_says_when_to_come_back(narrow: Running, visitor: httpx.Client) -> None:
     body = packed({"padding": 3}, x=noise(1, 4, 40, 40), weight=noise(32, 4, 7, 7))
 
     def ask(_: int) -> httpx.Response:
-        url = f"{narrow.url}/v1/conv/forward"
-        return httpx.post(url, content=body, headers=MSGPACK, timeout=120)
+        return visitor.post("/v1/conv/forward", content=body, headers=MSGPACK)
 
-    with ThreadPoolExecutor(12) as crowd:
+    with both_places_taken(narrow, visitor), ThreadPoolExecutor(12) as crowd:
         answers = list(crowd.map(ask, range(60)))
+    answers.append(ask(60))
     statuses = {answer.status_code for answer in answers}
     assert statuses == {200, 503}
     for answer in answers:
@@ -278,44 +300,36 @@ def test_an_answer_that_is_taken_slowly_arrives_whole(strict: Running) -> None:
     assert size > 4 * 1_800_000
 
 
-def test_what_is_turned_away_unread_leaves_the_connection_as_it_was(narrow: Running) -> None:
+def test_what_is_turned_away_unread_leaves_the_connection_as_it_was(
+    narrow: Running, visitor: httpx.Client
+) -> None:
     small = packed({"padding": 1}, x=noise(1, 1, 64), weight=noise(1, 1, 3))
     refused = 'convoke_requests_total{action="forward",operation="conv",status="503"}'
-    with (
-        httpx.Client(base_url=narrow.url, timeout=120) as client,
-        Raw(narrow.url) as works,
-        Raw(narrow.url) as waits,
-        Raw(narrow.url) as raw,
-    ):
-        # Layers of two kinds, which no batch takes together.
-        works.send(request("/v1/conv/forward", slow_body(padding=250)))
-        waits.send(request("/v1/conv/forward", slow_body(padding=249)))
-        until(lambda: metric(client, "convoke_queue_requests") == 1)
-        for name in ("first", "known", "in-pieces", "once-more"):
-            data = request("/v1/conv/forward", small, f"X-Request-Id: {name}")
-            cut = len(data) if name != "in-pieces" else len(data) - 200
-            raw.send(data[:cut])
-            head, body = raw.answer()
-            assert b" 503 " in head
-            assert f"x-request-id: {name}".encode() in head
-            assert json.loads(body)["type"] == "/problems/queue-full"
-            raw.send(data[cut:])
-        raw.send(
-            request(
-                "/v1/max_pool/plan",
-                msgpack.packb({"config": {"kernel": 2}, "shapes": {"x": [1, 1, 4]}}),
+    with Raw(narrow.url) as raw:
+        with both_places_taken(narrow, visitor):
+            for name in ("first", "known", "in-pieces", "once-more"):
+                data = request("/v1/conv/forward", small, f"X-Request-Id: {name}")
+                cut = len(data) if name != "in-pieces" else len(data) - 200
+                raw.send(data[:cut])
+                head, body = raw.answer()
+                assert b" 503 " in head
+                assert f"x-request-id: {name}".encode() in head
+                assert json.loads(body)["type"] == "/problems/queue-full"
+                raw.send(data[cut:])
+            raw.send(
+                request(
+                    "/v1/max_pool/plan",
+                    msgpack.packb({"config": {"kernel": 2}, "shapes": {"x": [1, 1, 4]}}),
+                )
             )
-        )
-        assert b" 200 " in raw.answer()[0]
-        assert b" 200 " in works.answer()[0]
-        assert b" 200 " in waits.answer()[0]
+            assert b" 200 " in raw.answer()[0]
         time.sleep(int(re.findall(rb"retry-after: (\d+)", head)[0]))
         raw.send(request("/v1/conv/forward", small, "X-Request-Id: once-more"))
         head, body = raw.answer()
         assert b" 200 " in head
         assert b"x-request-id: once-more" in head
         assert len(body) > 4 * 64
-        until(lambda: metric(client, refused) == 4)
+        until(lambda: metric(visitor, refused) == 4)
 
 
 def test_pipelined_requests_are_answered_in_order(strict: Running) -> None:
