@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -311,11 +312,16 @@ async def test_what_waits_is_bounded_in_bytes_and_one_always_may(gate: Gate) -> 
 
 @scenario
 async def test_the_refused_are_told_to_come_one_after_the_other_and_find_a_place(
-    gate: Gate,
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr(desks, "time", SimpleNamespace(monotonic=lambda: now))
     limits = replace(LIMITS, waiting_bytes=len(faulty.AT_GATE))
     async with at_desk(limits=limits) as rig:
-        await rig.read()
+        held = await rig.hold(gate)
+        now += 0.1  # so long one takes
+        gate.open()
+        await held
         held = await rig.hold(gate)
         told = []
         for name in "abcdefgh":
