@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 from dataclasses import dataclass
+from email import message_from_bytes
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -227,10 +228,18 @@ def test_distributions_hold_the_built_page_and_no_page_sources(
     (wheel,) = tmp_path.glob("*.whl")
     with ZipFile(wheel) as opened:
         names = opened.namelist()
+        metadata = message_from_bytes(opened.read("convoke-0.1.0.dist-info/METADATA"))
+        licences = opened.read("app/web/dist/licences.md").decode()
     files = {name.removeprefix("app/web/dist/") for name in names}
     assert "index.html" in files
     notices = {"NOTICE", "LICENSE", "swagger-ui-bundle.js.LICENSE.txt"}
-    assert {"licences.md", *(f"swagger/{name}" for name in notices)} <= files
+    notices = {"licences.md", *(f"swagger/{name}" for name in notices)}
+    assert notices <= files
+    named = {f"app/web/dist/{name}" for name in notices}
+    assert set(metadata.get_all("License-File", [])) == {"LICENSE", *named}
+    # Swagger UI has the second, and contains what has the third.
+    known = {"MIT", "Apache-2.0", "BSD-3-Clause", *re.findall(r"^## .*\((.*)\)$", licences, re.M)}
+    assert set(metadata["License-Expression"].split(" AND ")) == known
     assert {name for name in names if "app/web/" in name and "/dist/" not in name} == set()
     assert {name.split("/")[0] for name in names} == {"app", "engine", "convoke-0.1.0.dist-info"}
     (archive,) = tmp_path.glob("*.tar.gz")
