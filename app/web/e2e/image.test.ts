@@ -78,7 +78,7 @@ it("shows a picture in the size that is asked for, though another size of it cam
   await page.getByText("4 × 96 × 96").waitFor();
   await page.waitForTimeout(900);
   await page.getByRole("radiogroup", { name: "Stride" }).getByRole("radio", { name: "2" }).click();
-  await page.getByText("4 × 24 × 24").waitFor({ timeout: 10_000 });
+  await page.getByText("4 × 24 × 24").waitFor();
   await done();
 });
 
@@ -210,7 +210,7 @@ it("says that a file is no picture no longer than to the next one", async () => 
     await page.locator(OWN).setInputFiles({ name: "no.png", mimeType: "image/png", buffer: Buffer.from("no") });
     await refused.waitFor();
     await next();
-    await refused.waitFor({ state: "detached", timeout: 10_000 });
+    await refused.waitFor({ state: "detached" });
   }
   await done();
 });
