@@ -267,9 +267,18 @@ def wakefulness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wakefulness:
     return kept
 
 
-def _share() -> None:
-    both = threading.Barrier(2, timeout=10)
-    threads.for_each(lambda _: both.wait(), [(0,), (1,)], MUCH)
+def _share(wakefulness: Wakefulness, seconds: float = 0.0) -> list[bool]:
+    """Have two threads compute at the same time; whether processors are kept awake after so long."""
+    both, held = threading.Barrier(2, timeout=10), []
+
+    def block(_: int) -> None:
+        both.wait()
+        time.sleep(seconds)
+        held.append(wakefulness.held)
+        both.wait()  # whoever ends first may rest before the other has looked
+
+    threads.for_each(block, [(0,), (1,)], MUCH)
+    return held
 
 
 def test_a_thread_that_rests_beside_one_that_works_lets_no_processor_sleep(
@@ -296,16 +305,7 @@ def test_processors_are_kept_awake_while_threads_compute_and_sleep_after(
     wakefulness: Wakefulness,
 ) -> None:
     for _ in range(2):
-        held: list[bool] = []
-        both = threading.Barrier(2, timeout=10)
-
-        def block(_: int, held: list[bool] = held, both: threading.Barrier = both) -> None:
-            both.wait()
-            time.sleep(3 * LINGER_S)
-            held.append(wakefulness.held)
-
-        threads.for_each(block, [(0,), (1,)], MUCH)
-        assert held == [True, True]
+        assert _share(wakefulness, 3 * LINGER_S) == [True, True]
         assert _sleeps(wakefulness)
 
 
@@ -315,10 +315,9 @@ def test_only_threads_that_no_signal_interrupts_keep_processors_awake(
     """An exception of a signal could leave them awake for ever."""
     asked: list[int] = []
     monkeypatch.setattr(Wakefulness, "hold", lambda _: asked.append(threading.get_ident()))
-    _share()
+    assert _share(wakefulness) == [False, False]
     assert len(asked) == 1
     assert asked != [threading.get_ident()]
-    assert not wakefulness.held
 
 
 def test_processors_may_sleep_where_one_thread_computes_or_few_of_many(
@@ -332,21 +331,19 @@ def test_processors_may_sleep_where_one_thread_computes_or_few_of_many(
         threads.for_each(lambda _: None, [(0,), (1,)], MUCH)
     assert not wakefulness.held
     monkeypatch.setattr(os, "cpu_count", lambda: 5)
-    _share()
-    assert not wakefulness.held
+    assert _share(wakefulness) == [False, False]
 
 
 def test_processors_may_sleep_where_nobody_wants_them_awake(wakefulness: Wakefulness) -> None:
-    _share()
+    wakefulness.hold()
     threads.set_wakeful(False)
     try:
         assert not wakefulness.held
-        _share()
-        assert not wakefulness.held
+        assert _share(wakefulness) == [False, False]
     finally:
         threads.set_wakeful(True)
-    _share()
-    assert wakefulness.held
+    assert _share(wakefulness) == [True, True]
+    wakefulness.hold()
     threads.set_threads(1)
     assert not wakefulness.held
 
