@@ -221,10 +221,13 @@ async def test_a_stopped_worker_does_not_delay_a_deadline() -> None:
 async def test_a_deadline_does_not_harm_batch_mates(gate: Gate) -> None:
     async with dispatching() as rig:
         held = await rig.hold(gate)
-        hasty, patient = rig.submit(job(faulty.AT_GATE, within=2.0)), rig.submit(job(seed=1))
+        hasty = rig.submit(job(faulty.AT_GATE, within=PATIENCE_S))
+        patient = rig.submit(job(seed=1))
         gate.open()
         await held
         await gate.reached()
+        (pending,) = (each for each in rig.dispatcher._accepted if each.deadline is not None)
+        rig.dispatcher._overdue(pending)
         with pytest.raises(DeadlineExceeded):
             await hasty
         gate.open()
