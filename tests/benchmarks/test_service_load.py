@@ -63,7 +63,7 @@ def test_a_closed_load_has_one_request_under_way_on_each_connection() -> None:
         under_way -= 1
         return answer(right())
 
-    spec = Spec(stream="small-forward", connections=3, seconds=0.2)
+    spec = Spec(stream="small-forward", connections=3, seconds=0.5)
     load = asyncio.run(loaded(spec, handler))
     assert isinstance(load, Closed)
     assert most == 3
@@ -75,7 +75,7 @@ def test_a_closed_load_opens_a_connection_in_place_of_one_that_is_closed() -> No
     async def handler(_: int) -> bytes:
         return answer(b"", "503 Service Unavailable", "Retry-After: 1\r\nConnection: close\r\n")
 
-    load = asyncio.run(loaded(Spec(stream="small-forward", connections=2, seconds=0.2), handler))
+    load = asyncio.run(loaded(Spec(stream="small-forward", connections=2, seconds=0.5), handler))
     assert {each.status for each in load.answers} == {503}
     assert len(load.answers) > 4
 
