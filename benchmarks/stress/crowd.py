@@ -74,21 +74,21 @@ class Crowd:
     async def ask(self, clients: int, requests: int) -> Account:
         """Send so many requests from so many clients."""
         left = iter(range(requests))
-        await self._all(clients, lambda: next(left, None) is not None)
-        return self.account
+        return await self.ask_while(clients, lambda: next(left, None) is not None)
 
     async def go_on(self, clients: int, seconds: float) -> Account:
         """Send requests for so long."""
         end = time.monotonic() + seconds
-        await self._all(clients, lambda: time.monotonic() < end)
-        return self.account
+        return await self.ask_while(clients, lambda: time.monotonic() < end)
 
-    async def _all(self, clients: int, more: Callable[[], bool]) -> None:
+    async def ask_while(self, clients: int, more: Callable[[], bool]) -> Account:
+        """Send requests for as long as more are wanted."""
         async with asyncio.TaskGroup() as group:
             for number in range(clients):
                 start = number * len(self._given) // clients
                 turn = itertools.islice(itertools.cycle(self._given), start, None)
                 group.create_task(self._client(turn, more))
+        return self.account
 
     async def _client(self, turn: Iterator[Recorded], more: Callable[[], bool]) -> None:
         going = more()

@@ -33,8 +33,10 @@ def test_a_server_killed_under_load_leaves_nothing(stopped: bool) -> None:
 
     async def scenario() -> Account:
         crowd = Crowd(service.port, recorded())
-        load = asyncio.create_task(crowd.go_on(8, 1.0))
-        await asyncio.sleep(0.5)
+        load = asyncio.create_task(crowd.ask_while(8, lambda: True))
+        async with asyncio.timeout(60):
+            while crowd.account.right < 200:
+                await asyncio.sleep(0.01)
         for pid in standing if stopped else []:
             kill(pid, signal.SIGSTOP)
         watched.extend(os.pidfd_open(pid) for pid in service.kill())
