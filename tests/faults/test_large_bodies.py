@@ -102,7 +102,9 @@ def test_their_memory_is_given_back_whatever_became_of_them() -> None:
 
     async def scenario() -> None:
         asked = [ask(service.port, PATH + "backward", sent) for sent, _ in given * 3]
-        for reply, (_, expected) in zip(await asyncio.gather(*asked), given * 3, strict=True):
+        replies = await asyncio.gather(*asked)
+        assert service.held().memory - before > 64 * MiB, "it is kept for a while"
+        for reply, (_, expected) in zip(replies, given * 3, strict=True):
             assert outputs(reply) == expected
         await asyncio.gather(*[cut() for _ in range(6)], *[refuse() for _ in range(6)])
 
@@ -125,5 +127,4 @@ def test_their_memory_is_given_back_whatever_became_of_them() -> None:
     with running("--workers", "2") as service:
         before = service.held().memory
         asyncio.run(scenario())
-        assert service.held().memory - before > 64 * MiB, "it is kept for a while"
         asyncio.run(wait_idle())
