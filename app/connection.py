@@ -24,6 +24,7 @@ from app.errors import HeadersTooLarge, RequestTimeout, ServiceError
 from app.framing import FIELD_BYTES, LINE_BYTES, cause_of, feed, settle
 from app.gate import Gate, Refusal
 from app.heads import NO_HEAD, Heads, Seen, parted, told
+from app.headsize import HeadSize
 from app.incoming import SINK_BYTES, Incoming, Wanted
 from app.lanes import Lanes
 from app.patience import Part, Patience
@@ -56,8 +57,7 @@ class Connection(Counted):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._silent = 0  # bytes since the parser last had something to tell
-        self._head = 0  # bytes of request line, headers and trailers of this request
+        self.head_size = HeadSize(self.settings.max_header_bytes)
         self._incoming: Incoming | None = None  # the large body that is being received
         self.body_left = 0  # bytes of a body that are still to pass the parser
         self.unparsed = False  # they do not: it has not seen their head
@@ -110,16 +110,13 @@ class Connection(Counted):
                 self._turn_away(refusal)
                 return
             self._first = head
-        self._silent += len(data)
         try:
             if rest := feed(self, told(self, data, head), first):
                 self._held.append((bytes(rest), self._came or monotonic()))
-        except (HttpParserError, MemoryError) as error:
+        except (HttpParserError, HeadersTooLarge, MemoryError) as error:
             self._refuse(cause_of(error))
-        if self._silent > self.settings.max_header_bytes and not self.transport.is_closing():
-            self._refuse(HeadersTooLarge(self.settings.max_header_bytes))
         idle = self._patience.awaited is None and self._leaving is None and not self.answering()
-        if idle and self._silent and self.timeout_keep_alive_task is not None:
+        if idle and self.head_size.untold and self.timeout_keep_alive_task is not None:
             return  # empty lines, with which nobody keeps a connection open
         self._unset_keepalive_if_required()
         if idle:
@@ -130,7 +127,7 @@ class Connection(Counted):
         super().on_message_begin()
         if not self.declining:
             self._expect("headers")
-        self._head = 0
+        self.head_size.begin()
         self.begun = True
         ours = {ARRIVED: self._patience.arrived, CONNECTION: self.number, HEAD: self._first}
         ours |= {GONE: self._gone, REST: self.rest}
@@ -139,19 +136,19 @@ class Connection(Counted):
 
     def on_url(self, url: bytes) -> None:
         """A part of the request's address."""
-        self._count(len(url))
+        self.head_size.tell(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header; trailers are counted and otherwise ignored."""
-        self._count(len(name) + len(value) + FIELD_BYTES)
+        self.head_size.tell(len(name) + len(value) + FIELD_BYTES)
         if self._patience.awaited == "headers":
             # White space around it is no part of a value (RFC 9112, section 5); the parser leaves some.
             super().on_header(name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
         """The body follows."""
-        self._count(len(self.parser.get_method()) + LINE_BYTES)
+        self.head_size.tell(len(self.parser.get_method()) + LINE_BYTES)
         if parsed := not isinstance(self.parser, Seen):
             settle(self)
             if self.declining:
@@ -165,7 +162,7 @@ class Connection(Counted):
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
-        self._silent = 0
+        self.head_size.settle()
         self.body_left -= len(body)
         super().on_body(body)
 
@@ -173,7 +170,7 @@ class Connection(Counted):
         """The request is whole."""
         if self.declining:
             return
-        self._silent = 0
+        self.head_size.end()
         self._patience.awaited, self.begun = None, False
         super().on_message_complete()
         if not self.pipeline:
@@ -239,7 +236,7 @@ class Connection(Counted):
         if late == "answer":
             self.telemetry.connection_refused("answer-not-taken")
             self.transport.abort()
-        elif late == "headers" and not self._head and not self._silent:
+        elif late == "headers" and not self.head_size.begun:
             self.transport.close()  # it was opened and never used; nobody waits for an answer
         elif late == "body" and not self.answering():
             self.transport.close()  # it has its answer, and sends a body that nobody wants
@@ -247,14 +244,7 @@ class Connection(Counted):
             self._refuse(RequestTimeout(f"The request's {late} did not arrive in time."))
 
     def _expect(self, part: Part) -> None:
-        self._silent = 0
         self._patience.expect(part, monotonic(), self._came)
-
-    def _count(self, size: int) -> None:
-        self._silent = 0
-        self._head += size
-        if self._head > self.settings.max_header_bytes:
-            raise HeadersTooLarge(self.settings.max_header_bytes)
 
     def _refuse(self, error: ServiceError | MemoryError) -> None:
         """Answer for a request that never comes to its end, and hang up."""

@@ -20,6 +20,7 @@ from httptools import (
 
 from app.errors import MalformedRequest, ServiceError
 from app.heads import Headers
+from app.headsize import HeadSize
 
 _HOP_BY_HOP = (b"upgrade", b"http2-settings")
 """What a wish for another protocol consists of, beside `Connection`, which names it."""
@@ -53,6 +54,7 @@ class Owner(Protocol):
     Attributes:
         parser: whose callbacks it takes. url, headers: of the request that was parsed last.
         expect_100_continue: its client waits for a word before it sends the body.
+        head_size: of the head that is coming in.
         declining: that request's head wished for another protocol, and is to be told again without.
         body_left: bytes of its body that are still to pass the parser.
         cycle: the request that the application has. pipeline: those that wait for it.
@@ -62,6 +64,7 @@ class Owner(Protocol):
     url: bytes
     headers: list[tuple[bytes, bytes]]
     expect_100_continue: bool
+    head_size: HeadSize
     declining: bool
     body_left: int
     cycle: Any
@@ -104,12 +107,15 @@ def feed(owner: Owner, data: bytes, first: bool = False) -> memoryview:
 
     Raises:
         HttpParserError: it is not HTTP, or a callback refused it; then that is the context.
+        HeadersTooLarge: what no callback was told of is too long.
     """
     rest = memoryview(data)
     while rest and not owner.pipeline:
-        taken, head = max(PIECE_BYTES, owner.body_left), b""
+        piece, head = rest[: max(PIECE_BYTES, owner.body_left)], b""
+        taken = len(piece)
+        owner.head_size.give(taken)
         try:
-            owner.parser.feed_data(rest[:taken])
+            owner.parser.feed_data(piece)
         except HttpParserUpgrade as upgrade:
             if not owner.declining:
                 # CONNECT: what follows is for a tunnel, and there is none.
@@ -127,15 +133,17 @@ def feed(owner: Owner, data: bytes, first: bool = False) -> memoryview:
                 raise
             first, owner.parser = False, Stranger(owner, found[1])
             rest, taken = memoryview(Stranger.TOLD + data[found.end(1) :]), 0
+        owner.head_size.give(taken - len(piece))
         if head:
             owner.parser.feed_data(head)
         rest = rest[taken:]
+        owner.head_size.check()
     return rest
 
 
-def cause_of(error: HttpParserError | MemoryError) -> ServiceError | MemoryError:
+def cause_of(error: HttpParserError | ServiceError | MemoryError) -> ServiceError | MemoryError:
     """Why a request went no further: what a callback of ours raised, else that it is not HTTP."""
-    cause = error if isinstance(error, MemoryError) else error.__context__
+    cause = error.__context__ if isinstance(error, HttpParserError) else error
     if isinstance(cause, ServiceError | MemoryError):
         return cause
     # The parser's reasons are texts of its own, with no byte of the client's; a callback's may have some.

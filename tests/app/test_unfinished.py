@@ -32,6 +32,8 @@ REFUSED = {
     "a broken body": (400, ASKING + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nzz\r\n"),
     "long headers": (431, ASKING + b"X-Long: " + b"a" * 2048 + b"\r\n\r\n"),
     "a header without end": (431, ASKING + b"X-Long: " + b"a" * 4096),
+    "empty lines": (431, b"\r\n" * 300 + ASKING + b"X-Long: " + b"a" * 700),
+    "blanks": (431, ASKING + 2 * (b"X:" + b" " * 500 + b"a\r\n")),
     "long trailers": (
         431,
         ASKING + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX-Long: " + b"a" * 2048 + b"\r\n\r\n",
