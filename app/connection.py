@@ -70,6 +70,7 @@ class Connection(Counted):
         self.declining = False  # its head is told again, without its wish for another protocol
         self._first = NO_HEAD  # what the request that is coming in began with
         self._turned_away = False  # it has its answer already
+        self._last = b""  # the refusal that is told once those before it have their answers
         self._leaving: asyncio.TimerHandle | None = None  # set once a refusal has been sent
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -98,7 +99,7 @@ class Connection(Counted):
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, unless it is being fed what it can only swallow."""
-        if self._leaving is not None or self.transport.is_closing():
+        if self._last or self._leaving is not None or self.transport.is_closing():
             return
         head = NO_HEAD
         # Whether the first byte is a request's first, and its answer could be sent at once.
@@ -187,6 +188,8 @@ class Connection(Counted):
             # Before the next request is begun, whose body may be in it.
             self.loop.call_soon(self._parse_on)
         super().on_response_complete()
+        if self._last and not self.answering() and not self.transport.is_closing():
+            self._leave(self._last)
         if self._patience.awaited == "body" and not self.answering():
             self._unset_keepalive_if_required()  # until the rest has come
             if self.body_left >= SINK_BYTES and not self.transport.is_closing():
@@ -256,19 +259,22 @@ class Connection(Counted):
         if waits := awaited == "body" and bool(self.pipeline):
             self.pipeline.popleft()  # it is behind others, and is as if it had never begun
             self.cycle = self.pipeline[0][0] if self.pipeline else self._current  # type: ignore[assignment]
-        if self.answering() and (waits or awaited != "body"):
-            # The request before it is owed its answer, and is the last to get one.
-            self.cycle.keep_alive = False
-            self.flow.pause_reading()
-        elif self.answering() and self.cycle.response_started:
+        owed = self.answering() and (waits or awaited != "body")
+        if self.answering() and not owed and self.cycle.response_started:
             self.transport.close()
+            return
+        more = self.server_state.default_headers + self.origins.headers(record.headers)
+        answer = last_answer(refusal, record, more)
+        if owed:
+            # The requests before it have theirs first.
+            self._last = answer
+            self.flow.pause_reading()
         else:
-            more = self.server_state.default_headers + self.origins.headers(record.headers)
-            self.transport.write(last_answer(refusal, record, more))
-            self._leave()
+            self._leave(answer)
 
-    def _leave(self) -> None:
+    def _leave(self, answer: bytes) -> None:
         """Hang up once the client has: it may still be sending, and would never see the refusal."""
+        self.transport.write(answer)
         if self.answering():
             self.cycle.disconnected = True
             self.cycle.message_event.set()
