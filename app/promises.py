@@ -101,7 +101,7 @@ class Promises:
         self._oldest = 0
         self._found = (0, 0, 0)  # of the promise made last: the part of a second, least, its wait
         self._left = 0.0  # how many more find room where the last one did
-        self._held_from = -1  # the part of a second for which `held` was counted last
+        self._held_in = range(0)  # the parts of a second for which `held` was counted last
         self._held = 0
         self._order = itertools.count(1)
         self._obedience = 1.0
@@ -196,11 +196,11 @@ class Promises:
         Args:
             ahead: seconds before its time from which one is: in which places taken now fall free again.
         """
-        first = _slot(now - HELD_S)
-        if first != self._held_from:
-            of, last = self._slots.get, _slot(now + ahead)
-            self._held = sum([len(of(slot, ())) for slot in range(first, last + 1)])
-            self._held_from = first
+        within = range(_slot(now - HELD_S), _slot(now + ahead) + 1)
+        if within != self._held_in:
+            of = self._slots.get
+            self._held = sum([len(of(slot, ())) for slot in within])
+            self._held_in = within
         return self._obedience * self._held
 
     def trusted(self, now: float) -> bool:
@@ -224,6 +224,7 @@ class Promises:
             return
         self._due[key] = due
         slot, second = _slot(due), int(due)
+        self._held += slot in self._held_in
         if slot in self._slots:
             self._slots[slot][key] = None
         else:
@@ -233,7 +234,7 @@ class Promises:
     def _drop(self, key: Key) -> None:
         due = self._due.pop(key)
         slot, second = _slot(due), int(due)
-        self._held_from = -1
+        self._held -= slot in self._held_in
         del self._slots[slot][key]
         if not self._slots[slot]:
             del self._slots[slot]

@@ -207,6 +207,17 @@ def test_a_promise_has_its_time_and_is_kept_once() -> None:
     assert promises.held(10.0) == len(promises) == 0
 
 
+def test_what_is_held_follows_every_promise_and_the_time_ahead() -> None:
+    promises = Promises()
+    assert promises.held(8.0, 2.1) == 0
+    promises.make(named("a"), 8.0, 2, CAPACITY_PER_S, ROOM)
+    assert promises.held(8.0, 2.1) == 1
+    assert promises.held(8.0, 1.8) == 0
+    assert promises.held(8.0, 2.1) == 1
+    promises.keep("here a")
+    assert promises.held(8.0, 2.1) == 0
+
+
 def test_without_a_name_a_connection_is_known_while_it_waits() -> None:
     promises = Promises()
     waits, asks, goes = (Visitor("", number, "here") for number in (1, 2, 3))
