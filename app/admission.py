@@ -236,6 +236,11 @@ class Admission:
         """A connection has been closed."""
         self._promises.loosen(visitor)
 
+    def at_rest(self, now: float) -> bool:
+        """Whether nobody has a permit, nor was told to come for one."""
+        self._promises.advance(now)
+        return not self.requests and not self._promises
+
     @property
     def _busy(self) -> bool:
         """Whether there is something to work on."""

@@ -3,7 +3,8 @@
 Pure: times are seconds on any one clock, given by the caller. The rate is held by the generic cell
 rate algorithm (ITU-T I.371), which keeps one number for each caller: when its allowance is whole
 again. Another is kept for those that were refused: when it would be, if all of them came as they were told.
-So they are told one time after the other, as the allowance grows, and not all the same.
+So they are told one time after the other, as the allowance grows, and not all the same. What a caller may
+have under way is a queue of its own, with permits and promises like that of all.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from app.admission import Admission, QueueLimits
 from app.errors import RateLimited
-
-RETRY_S = 1.0
-"""When to come back after too many at once; when one of them ends cannot be told."""
+from app.promises import NOBODY, Visitor
 
 LONGEST_S = 60
 """The latest that anybody is told to come, unless its allowance takes longer by itself."""
@@ -48,32 +48,54 @@ class Quotas:
         self._limits = limits
         self._whole: dict[str, float] = {}
         self._told: dict[str, float] = {}  # when it would be whole, if all the refused came
-        self._under_way: dict[str, int] = {}
-        self._forget_at = FEW_CALLERS
+        self._under_way: dict[str, Admission] = {}
+        self._forget_at = self._look_at = FEW_CALLERS
 
-    def enter(self, caller: str, now: float) -> None:
+    def enter(self, caller: str, now: float, visitor: Visitor = NOBODY) -> None:
         """Count a request in; each that is let in must `leave`.
+
+        Args:
+            visitor: who of the caller's asks, to be known again after a refusal.
 
         Raises:
             RateLimited: it is one too many; says when the next will not be.
         """
-        at_once = self._limits.at_once
-        under_way = self._under_way.get(caller, 0)
-        if at_once and under_way >= at_once:
-            raise RateLimited(
-                f"{under_way} of your requests are under way, of at most {at_once}.",
-                retry_after=RETRY_S,
-            )
+        permits = self._permits(caller, now) if self._limits.at_once else None
+        if permits is not None:
+            refusal = permits.refusal(0, now, visitor)
+            if refusal is not None:
+                raise RateLimited(
+                    f"{permits.requests} of your requests are under way; {self._limits.at_once} may be, "
+                    "some of them those told to come now.",
+                    retry_after=refusal.retry_after,
+                )
         if self._limits.rate:
             self._spend(caller, now)
-        if at_once:
-            self._under_way[caller] = under_way + 1
+        if permits is not None:
+            permits.acquire(0, now, visitor)
 
-    def leave(self, caller: str) -> None:
+    def leave(self, caller: str, now: float) -> None:
         """A request that was let in has ended."""
-        left = self._under_way.pop(caller, 1) - 1
-        if left:
-            self._under_way[caller] = left
+        permits = self._under_way.get(caller)
+        if permits is not None:
+            permits.release(0, now)
+
+    def _permits(self, caller: str, now: float) -> Admission:
+        permits = self._under_way.get(caller)
+        if permits is None:
+            if len(self._under_way) >= self._look_at:
+                self._forget_idle(now)
+            at_once = self._limits.at_once
+            permits = self._under_way[caller] = Admission(QueueLimits(at_once, at_once))
+        return permits
+
+    def _forget_idle(self, now: float) -> None:
+        """Forget those at rest; where there are still too many, all that have nothing under way."""
+        there = {name: each for name, each in self._under_way.items() if not each.at_rest(now)}
+        if len(there) > MOST_CALLERS // 2:
+            there = {name: each for name, each in there.items() if each.requests}
+        self._under_way = there
+        self._look_at = max(FEW_CALLERS, 2 * len(there))
 
     def _spend(self, caller: str, now: float) -> None:
         each = 1 / self._limits.rate

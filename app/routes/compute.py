@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
-from time import perf_counter
+from time import monotonic, perf_counter
 from traceback import clear_frames
 from typing import Any, cast
 
@@ -115,11 +115,11 @@ class Compute:
         try:
             if self._desks is not None and exchange.request == "json":
                 self._desks.check_room(int(headers.get(b"content-length", b"0")), visitor)
-            self._quotas.enter(client, record.started)
+            self._quotas.enter(client, monotonic(), visitor)
             try:
                 await self._serve(asked, send)
             finally:
-                self._quotas.leave(client)
+                self._quotas.leave(client, monotonic())
         finally:
             if reserved is not None:
                 reserved.end()

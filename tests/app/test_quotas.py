@@ -7,16 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import RateLimited
+from app.promises import Visitor
 from app.quotas import FEW_CALLERS, LONGEST_S, MOST_CALLERS, QuotaLimits, Quotas
 
 
-def refused(quotas: Quotas, caller: str, now: float) -> float:
+def refused(quotas: Quotas, caller: str, now: float, name: str = "") -> float:
     """Seconds after which the caller is to come back; 0 where it was let in."""
     try:
-        quotas.enter(caller, now)
+        quotas.enter(caller, now, Visitor(name))
     except RateLimited as error:
         return error.retry_after or -1.0
-    quotas.leave(caller)
+    quotas.leave(caller, now)
     return 0.0
 
 
@@ -87,11 +88,58 @@ def test_only_so_many_at_once() -> None:
     with pytest.raises(RateLimited):
         quotas.enter("a", 0.0)
     quotas.enter("b", 0.0)
-    quotas.leave("a")
+    quotas.leave("a", 0.0)
     quotas.enter("a", 0.0)
     for caller in ("a", "a", "b"):
-        quotas.leave(caller)
-    assert remembered(quotas) == 0
+        quotas.leave(caller, 0.0)
+    quotas.enter("a", 0.0)
+    quotas.enter("a", 0.0)
+
+
+def test_who_has_too_many_at_once_is_told_when_its_own_are_answered() -> None:
+    """And finds a place then, whoever of it comes uninvited; other callers' answers do not count."""
+    quotas = Quotas(QuotaLimits(at_once=2))
+
+    def enter(name: str, now: float) -> float:
+        try:
+            quotas.enter("a", now, Visitor(name))
+        except RateLimited as error:
+            return error.retry_after or -1.0
+        return 0.0
+
+    assert [enter(name, 0.0) for name in ("1", "2")] == [0.0, 0.0]
+    for second in range(10):
+        assert refused(quotas, "b", second / 10) == 0.0
+    for second in (4.0, 8.0):  # each takes eight seconds: one is answered in four
+        quotas.leave("a", second)
+        assert enter("more", second) == 0.0
+    told = enter("told", 8.0)
+    assert 4.0 <= told <= 12.0
+    quotas.leave("a", 8.0 + told - 0.5)
+    assert enter("uninvited", 8.0 + told - 0.4) > 0.0
+    assert enter("told", 8.0 + told) == 0.0
+
+
+def test_who_has_nothing_under_way_and_is_not_waited_for_is_forgotten() -> None:
+    quotas = Quotas(QuotaLimits(at_once=1))
+    quotas.enter("still there", 0.0)
+    for number in range(FEW_CALLERS):
+        now, caller = number / 10, f"caller {number}"
+        quotas.enter(caller, now)
+        assert refused(quotas, caller, now, "again") > 0.0
+        quotas.leave(caller, now)
+    assert remembered(quotas) < 10 * LONGEST_S
+    assert refused(quotas, "still there", now) > 0.0
+
+
+def test_of_too_many_who_may_come_again_nobody_is_remembered() -> None:
+    quotas = Quotas(QuotaLimits(at_once=1))
+    for number in range(MOST_CALLERS + 1):
+        quotas.enter(str(number), 0.0)
+        refused(quotas, str(number), 0.0, "again")
+        quotas.leave(str(number), 0.0)
+        assert len(quotas._under_way) <= MOST_CALLERS
+    assert remembered(quotas) <= 1
 
 
 def test_callers_at_rest_are_forgotten() -> None:
