@@ -132,9 +132,7 @@ class Promises:
             self._left -= 1
             self._file(key, now + found)
             return found
-        self.advance(now)
-        if key in self._due:  # which `advance` may have forgotten
-            self._drop(key)
+        self._renew(key, now)
         over = 1 / max(self._obedience, LEAST_OBEDIENCE)
         in_second = PROMISED * per_s * over
         # Also in the time in which one is promised, where that is longer than a part of a second.
@@ -158,6 +156,13 @@ class Promises:
                 return in_s
         self._found = at, least, max(first, longest - 1)
         return longest
+
+    def note(self, visitor: Visitor, now: float, due: float) -> None:
+        """A place was promised for a time that was found elsewhere."""
+        key = visitor.key
+        if key:
+            self._renew(key, now)
+            self._file(key, due)
 
     def claim(self, visitor: Visitor, now: float) -> Key | None:
         """The promise that a visitor may call in now, if there is one; `keep` calls it in."""
@@ -217,6 +222,12 @@ class Promises:
                 self._obedience -= self._obedience / OBEDIENCE_MEMORY
             self._oldest += 1
         self._oldest = last  # days may have passed since somebody was refused
+
+    def _renew(self, key: Key, now: float) -> None:
+        """Whoever it is for is promised one thing only."""
+        self.advance(now)
+        if key in self._due:  # which `advance` may have forgotten
+            self._drop(key)
 
     def _file(self, key: Key, due: float) -> None:
         """Make a promise, unless there are too many."""

@@ -3,8 +3,9 @@
 Pure: times are seconds on any one clock, given by the caller. The rate is held by the generic cell
 rate algorithm (ITU-T I.371), which keeps one number for each caller: when its allowance is whole
 again. Another is kept for those that were refused: when it would be, if all of them came as they were told.
-So they are told one time after the other, as the allowance grows, and not all the same. What a caller may
-have under way is a queue of its own, with permits and promises like that of all.
+So they are told one time after the other, as the allowance grows, and not all the same, and what they will
+take is kept from those who come uninvited. What a caller may have under way is a queue of its own, with
+permits and promises like that of all.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from app.admission import Admission, QueueLimits
+from app.admission import HELD, Admission, QueueLimits
 from app.errors import RateLimited
-from app.promises import NOBODY, Visitor
+from app.promises import NOBODY, Promises, Visitor
 
 LONGEST_S = 60
 """The latest that anybody is told to come, unless its allowance takes longer by itself."""
@@ -48,6 +49,7 @@ class Quotas:
         self._limits = limits
         self._whole: dict[str, float] = {}
         self._told: dict[str, float] = {}  # when it would be whole, if all the refused came
+        self._promises: dict[str, Promises] = {}  # of those told
         self._under_way: dict[str, Admission] = {}
         self._forget_at = self._look_at = FEW_CALLERS
 
@@ -70,7 +72,7 @@ class Quotas:
                     retry_after=refusal.retry_after,
                 )
         if self._limits.rate:
-            self._spend(caller, now)
+            self._spend(caller, now, visitor)
         if permits is not None:
             permits.acquire(0, now, visitor)
 
@@ -97,19 +99,32 @@ class Quotas:
         self._under_way = there
         self._look_at = max(FEW_CALLERS, 2 * len(there))
 
-    def _spend(self, caller: str, now: float) -> None:
+    def _spend(self, caller: str, now: float, visitor: Visitor) -> None:
         each = 1 / self._limits.rate
         # A thousandth of an interval is rounding, and refusing for it helps nobody.
         ahead = (self._limits.burst - 1 + 1e-3) * each
         whole = max(self._whole.get(caller, now), now)
-        if whole - now > ahead:
-            raise RateLimited(
-                f"You send more than {self._limits.rate:g} requests per second.",
-                retry_after=self._tell(caller, now, whole, each, ahead),
-            )
+        promises = self._promises.get(caller)
+        promise = promises.claim(visitor, now) if promises else None
+        kept = self._kept(promises, now, each) if promises and promise is None else 0.0
+        if whole + kept * each - now > ahead:
+            after = self._tell(caller, now, whole, each, ahead, visitor)
+            rate = f"You send more than {self._limits.rate:g} requests per second"
+            raise RateLimited(f"{rate}, those told to come now included.", retry_after=after)
+        if promises and promise is not None:
+            promises.keep(promise)
         self._whole[caller] = whole + each
         if len(self._whole) > self._forget_at:
             self._forget(now)
+
+    def _kept(self, promises: Promises, now: float, each: float) -> float:
+        """How many requests are kept for those told to come before as many are allowed anew.
+
+        Where one of them is missed, a part of what may come at once: mostly it has another name now.
+        """
+        burst = self._limits.burst
+        held = promises.held(now, min(burst * each, LONGEST_S))
+        return min(held, burst if promises.trusted(now) else int(HELD * burst)) if held else 0.0
 
     def _forget(self, now: float) -> None:
         """Forget those of whom nothing is left, nor expected."""
@@ -120,9 +135,14 @@ class Quotas:
             last = sorted(self._whole, key=self._whole.__getitem__)[-MOST_CALLERS // 2 :]
             self._whole = {name: self._whole[name] for name in last}
             self._told = {name: told[name] for name in last if name in told}
+        self._promises = {
+            name: self._promises[name] for name in self._promises if name in self._told
+        }
         self._forget_at = min(max(FEW_CALLERS, 2 * len(self._whole)), MOST_CALLERS)
 
-    def _tell(self, caller: str, now: float, whole: float, each: float, ahead: float) -> int:
+    def _tell(
+        self, caller: str, now: float, whole: float, each: float, ahead: float, visitor: Visitor
+    ) -> int:
         """In how many seconds, whole ones, since a `Retry-After` has no others, it may come too."""
         told = max(self._told.get(caller, whole), whole)
         wait = max(1, math.ceil(told - now - ahead))
@@ -130,4 +150,5 @@ class Quotas:
         if wait > longest:
             return longest  # mostly those who are told so much later do not come
         self._told[caller] = max(told, now + wait) + each
+        self._promises.setdefault(caller, Promises()).note(visitor, now, now + wait)
         return wait

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +75,36 @@ def test_a_crowd_that_is_refused_at_once_is_told_times_at_which_all_are_let_in(
     for wait in waits[burst:]:
         assert wait >= 1.0
         assert refused(quotas, "a", 10.0 + wait) == 0.0
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(10.0, 20), (10.0, 5), (2.0, 2), (1.0, 1), (0.2, 1)])
+def test_who_was_told_to_come_is_let_in_whoever_comes_uninvited(rate: float, burst: int) -> None:
+    quotas = Quotas(QuotaLimits(rate=rate, burst=burst))
+    pace = 0.3 / rate
+    told: list[tuple[float, str]] = []
+    let_in = 0
+    for number in range(round(60 * rate)):
+        now = number * pace
+        while told and told[0][0] <= now:
+            due, name = heapq.heappop(told)
+            assert refused(quotas, "a", due, name) == 0.0
+            let_in += 1
+        if wait := refused(quotas, "a", now, str(number)):
+            heapq.heappush(told, (now + wait, str(number)))
+        else:
+            let_in += 1
+    assert let_in >= 0.7 * rate * now
+
+
+def test_who_comes_under_another_name_loses_no_more_than_a_few_turns() -> None:
+    """What is kept for somebody who is not known again is for nobody."""
+    quotas = Quotas(QuotaLimits(rate=1.0))
+    now, let_in = 0.0, 0
+    for number in range(200):
+        wait = refused(quotas, "a", now, str(number))
+        let_in += not wait
+        now += wait
+    assert let_in > 0.8 * now
 
 
 def test_nobody_is_told_to_come_after_a_minute_unless_there_is_nothing_before() -> None:
