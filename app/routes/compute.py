@@ -39,7 +39,7 @@ from app.reservation import Reservation
 from app.routes.answering import about, in_pieces, info_of, listed, send_answer, whole
 from app.routes.body import IN_PLACE_BYTES, Intake
 from app.routes.departure import unless_gone
-from app.routes.head import Asked, deadline_of, text_of, visitor_of
+from app.routes.head import Asked, deadline_of, passed, text_of, visitor_of
 from app.routes.keys import Keys, operation_names
 from app.routes.planning import planned
 from app.routes.reading import Reader
@@ -150,8 +150,10 @@ class Compute:
         except BaseException as error:
             # The frames that it came through hold the body, some of them in a circle.
             clear_frames(error.__traceback__)
+            if isinstance(error, DeadlineExceeded):
+                raise passed(asked.record, error.detail) from None
             if isinstance(error, _FAULTS) and asked.late:
-                raise DeadlineExceeded from None
+                raise passed(asked.record) from None
             raise
         finally:
             self._intake.release(held)

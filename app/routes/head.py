@@ -10,14 +10,16 @@ from typing import NamedTuple
 from starlette.types import Receive, Scope
 
 from app.edge import CONNECTION, own_request_id
-from app.errors import InvalidHeader
+from app.errors import DeadlineExceeded, InvalidHeader
 from app.promises import Visitor
 from app.record import Record
 from app.reservation import Reservation
 from app.settings import Settings
 from app.wire import Exchange
+from engine.errors import Issue
 
 _DEADLINE = re.compile(rb"[0-9]{1,100}")
+_DEADLINE_AT = ("header", "X-Deadline-Ms")
 
 
 class Asked(NamedTuple):
@@ -58,12 +60,20 @@ def deadline_of(record: Record, settings: Settings) -> float | None:
         milliseconds = int(given)
     else:
         raise InvalidHeader.at(
-            ("header", "X-Deadline-Ms"),
+            _DEADLINE_AT,
             "not a number of milliseconds",
             "an integer of at least 0",
             given.decode("latin-1"),
         )
     return record.started + min(milliseconds, settings.max_deadline_ms) / 1e3
+
+
+def passed(record: Record, detail: str | None = None) -> DeadlineExceeded:
+    """The error of a request whose deadline has passed; names the header where that set it."""
+    given = record.headers.get(b"x-deadline-ms")
+    msg = "passed before the answer was ready"
+    issues = [] if given is None else [Issue(_DEADLINE_AT, msg, got=given.decode("latin-1"))]
+    return DeadlineExceeded(detail, issues=issues)
 
 
 def visitor_of(record: Record, scope: Scope) -> Visitor:

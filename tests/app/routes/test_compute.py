@@ -162,9 +162,18 @@ def test_nothing_is_answered_late_nor_found_wrong(action: str, body: bytes) -> N
     answer = ask_one(f"/v1/max_pool/{action}", body, JSON | {"X-Deadline-Ms": "0"})
     assert answer.json["type"] == "/problems/deadline-exceeded"
     assert answer.status == 504
+    (error,) = answer.json["errors"]
+    assert (error["loc"], error["got"]) == (["header", "X-Deadline-Ms"], "0")
 
 
-def test_a_body_that_dawdles_past_the_deadline_is_given_up() -> None:
+@pytest.mark.parametrize(
+    ("more", "settings", "named"),
+    [({"X-Deadline-Ms": "50"}, {}, ["50"]), ({}, {"default_deadline_ms": "50"}, [])],
+    ids=["the client's", "the service's"],
+)
+def test_a_body_that_dawdles_past_the_deadline_is_given_up(
+    more: dict[str, str], settings: dict[str, str], named: list[str]
+) -> None:
     class Dawdler(Client):
         async def receive(self) -> dict[str, Any]:
             if self.read:
@@ -174,14 +183,16 @@ def test_a_body_that_dawdles_past_the_deadline_is_given_up() -> None:
             return {"type": "http.request", "body": b"{", "more_body": True}
 
     async def scenario() -> Answer:
-        async with running() as app:
-            headers = JSON | {"X-Deadline-Ms": "50", "transfer-encoding": "chunked"}
+        async with running(**settings) as app:
+            headers = JSON | more | {"transfer-encoding": "chunked"}
             # The end of the body never comes; the refusal must not wait for it.
             client = Dawdler()
             asyncio.get_running_loop().call_later(0.3, client.gone.set)
             return await ask(app, "POST", "/v1/max_pool/forward", headers, client)
 
-    assert asyncio.run(scenario()).status == 504
+    answer = asyncio.run(scenario())
+    assert answer.status == 504
+    assert [error["got"] for error in answer.json["errors"]] == named
 
 
 @pytest.mark.parametrize(("size", "status"), [(100, 400), (101, 413)])
