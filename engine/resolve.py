@@ -49,15 +49,17 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     return _NAMES.get(dtype) or dtype.name
 
 
-_SPELT = {order + dtype.str[1:]: name for dtype, name in _NAMES.items() for order in "<>|"}
-_SPELT |= {spelling[1:]: name for spelling, name in _SPELT.items()}
+SPELT = {order + dtype.str[1:]: name for dtype, name in _NAMES.items() for order in "<>|"}
+SPELT |= {spelling[1:]: name for spelling, name in SPELT.items()}
+SPELT |= {name: name for name in _NAMES.values()}
+"""Every spelling of a dtype's name → the canonical one."""
 
 
 def full_name(dtype: object) -> object:
     """The canonical name of a dtype, or of a short form of one, as <f4; anything else as it is."""
     if isinstance(dtype, np.dtype):
         return dtype_name(dtype)
-    return _SPELT.get(dtype, dtype) if isinstance(dtype, str) else dtype
+    return SPELT.get(dtype, dtype) if isinstance(dtype, str) else dtype
 
 
 def prepare(

@@ -13,7 +13,7 @@ from app.errors import MalformedBody
 from app.wire.limits import DecodeLimits
 from app.wire.plain import kind
 from engine.errors import InvalidValue, Loc, fail
-from engine.resolve import FLOATS, INTEGERS
+from engine.resolve import FLOATS, INTEGERS, SPELT
 from engine.words import counted
 
 Array = NDArray[Any]
@@ -34,19 +34,11 @@ LARGEST_TENSOR: Final = 2**63 - 1
 """The most bytes of a shape, its axes of length 0 left out; NumPy can count no further."""
 
 
-def _dtypes() -> dict[str, np.dtype[Any]]:
-    """Every spelling; without a prefix, and with `|`, bytes are little-endian."""
-    table: dict[str, np.dtype[Any]] = {}
-    for name in NAMES:
-        little = np.dtype(name).newbyteorder("<")
-        short = f"{little.kind}{little.itemsize}"
-        table |= dict.fromkeys((name, short, "<" + short, "|" + short), little)
-        table[">" + short] = little.newbyteorder(">")
-    return table
-
-
-DTYPES: Final[Mapping[str, np.dtype[Any]]] = _dtypes()
-"""Spelling of an element type → how its bytes are to be read."""
+DTYPES: Final[Mapping[str, np.dtype[Any]]] = {
+    spelling: np.dtype(name).newbyteorder(">" if spelling.startswith(">") else "<")
+    for spelling, name in SPELT.items()
+}
+"""Spelling of an element type → how its bytes are to be read; where it says nothing, as little-endian."""
 
 
 def read_dtype(value: object, loc: Loc) -> np.dtype[Any]:
