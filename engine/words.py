@@ -78,6 +78,9 @@ NEEDLESS = {
 }
 """Fields that convolutions have elsewhere; here the tensors say the same, or there is nothing to choose."""
 
+ELSEWHERE = {"paddingmode": "only conv has it"}
+"""Fields of ours that others than convolutions lack, whose names are close to those of their own."""
+
 OTHERS = frozenset(("relu6", "prelu", "celu", "crelu", "rrelu", "softsign", "logsigmoid"))
 """Functions that are not ours, whose names are close to those of ours."""
 
@@ -105,8 +108,9 @@ def did_you_mean(name: object, known: Iterable[str], prefix: str = "") -> str:
     for other in (plain, *_MEANT.get(plain, ())):
         if other in ours:
             return f"; did you mean {prefix}{ours[other]}?"
-    if plain in NEEDLESS and "weightlayout" in ours:
-        return f"; {NEEDLESS[plain]}"
+    reasons = NEEDLESS if "weightlayout" in ours else ELSEWHERE
+    if plain in reasons:
+        return f"; {reasons[plain]}"
     close = [] if plain in OTHERS else get_close_matches(plain, ours, 1, CLOSE)
     return f"; did you mean {prefix}{ours[close[0]]}?" if close else ""
 

@@ -95,6 +95,11 @@ def test_where_there_is_one_way_to_pad_it_is_told() -> None:
     )
 
 
+def test_a_field_of_another_operation_is_no_slip_of_one_here() -> None:
+    config = {"kernel": 2, "padding_mode": "reflect"}
+    assert said(engine.forward, "max_pool", config, **X).endswith("; only conv has it")
+
+
 @pytest.mark.parametrize("name", ["foo", "relu6", "", "p" * 33, 7, None])
 def test_where_nothing_is_sure_nothing_is_said(name: object) -> None:
     assert did_you_mean(name, ["padding", "relu", "name"]) == ""
