@@ -22,9 +22,11 @@ SHAPE: Schema = {
     "items": {"type": "integer", "minimum": 0},
     "description": "Length of each axis; only that of the samples may be 0.",
 }
-_NUMBER: Schema = {
-    "oneOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}],
-}
+MOST_AXES = 8
+"""Of any tensor: what nested lists with more levels may hold says nothing to anybody."""
+
+_NAMED = ["NaN", "Infinity", "-Infinity"]
+_NUMBER: Schema = {"oneOf": [{"type": "number"}, {"enum": _NAMED}]}
 
 PARAMETERS: Schema = {
     "X-Request-Id": {
@@ -69,6 +71,16 @@ REFUSAL_HEADERS: dict[str, Schema] = {
 """What refusals of a status have besides."""
 
 
+def _wrong(levels: int) -> Schema:
+    """What nothing is in nested lists with so many levels left: neither a number nor a list of such."""
+    wrong: Schema = {"type": ["null", "boolean", "object", *([] if levels else ["array"])]}
+    text: Schema = {"type": "string", "not": {"enum": _NAMED}}
+    lists: list[Schema] = []
+    if levels:
+        lists.append({"type": "array", "items": {}, "contains": _wrong(levels - 1)})
+    return {"anyOf": [wrong, text, *lists]}
+
+
 def tensors() -> Schema:
     """A tensor in each codec."""
     fields = ["dtype", "shape", "data"]
@@ -77,8 +89,8 @@ def tensors() -> Schema:
         "contentMediaType": "application/octet-stream",
     }
     # What makes clients from this wants to be told of what an array is, takes none that is of itself, and
-    # writes out each level of any other; so deeper levels are told by what they are not.
-    deeper: Schema = {"type": "array", "items": {"not": {"type": ["null", "boolean", "object"]}}}
+    # writes out each level of any other; so deeper levels are told by what they have not in them.
+    deeper: Schema = {"type": "array", "items": {"not": _wrong(MOST_AXES - 2)}}
     listed: Schema = {"type": "array", "items": {"anyOf": [_NUMBER, deeper]}}
     base64 = {"type": "string", "contentEncoding": "base64", "description": "The bytes."}
     data = {"oneOf": [listed | {"description": "Nested as the shape says, or flat."}, base64]}

@@ -8,16 +8,18 @@ import re
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import engine
 from app.options import load
 from app.problems import KINDS, problem
 from app.routes.examples import example
 from app.routes.openapi import describe
-from app.routes.schemas import DTYPE
+from app.routes.schemas import DTYPE, MOST_AXES
 from app.wire import MEDIA_TYPES
 from app.wire.elements import DTYPES
 from app.wire.read_msgpack import NUMPY_FIELDS, PLAIN_FIELDS
+from engine.registry import table
 from tests.app.asgi import ask, running
 from tests.app.test_problems import STATUS, made
 from tests.app.wire.bodies import HOSTILE_DTYPES
@@ -125,6 +127,31 @@ def test_element_types_are_those_that_are_read() -> None:
     pattern = re.compile(DTYPE["pattern"])
     given = {*DTYPES, *(name for name in HOSTILE_DTYPES if isinstance(name, str))}
     assert {name for name in given if pattern.search(name)} == DTYPES.keys()
+
+
+LISTS = [
+    ([1, 2.5, "NaN", "Infinity", "-Infinity"], True),
+    ([[[1, "NaN"], []], 2], True),
+    ([[[[[[[[1]]]]]]]], True),
+    ([[[[[[[[[1]]]]]]]]], False),
+    (["nan"], False),
+    ([["1"]], False),
+    ([[[[[[[["1"]]]]]]]], False),
+    ([[[True]]], False),
+    ([[[1, [None]]]], False),
+    ([[[{}]]], False),
+    ("1", False),
+]
+
+
+@pytest.mark.parametrize(("lists", "right"), LISTS)
+def test_nested_lists_are_of_numbers_and_such_as_json_lacks(lists: Any, right: bool) -> None:
+    schema = DOCUMENT["components"]["schemas"]["TensorInJson"]
+    assert Draft202012Validator(schema).is_valid(lists) is right
+
+
+def test_no_tensor_has_more_axes_than_the_lists_that_are_described() -> None:
+    assert max(most for _, most in (each.ranks() for each in table().values())) == MOST_AXES
 
 
 def test_msgpack_takes_the_maps_of_msgpack_numpy() -> None:
