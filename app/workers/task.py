@@ -7,15 +7,18 @@ Worker
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 import engine
+
+if TYPE_CHECKING:
+    # Workers and scribes import this module too; a sixth of what starting one costs was this.
+    import asyncio
 
 Tensors = Mapping[str, NDArray[Any]]
 

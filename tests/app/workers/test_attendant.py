@@ -20,6 +20,13 @@ from app.workers.attendant import SACRIFICE, UNEXPECTED_STATUS
 from app.workers.channel import Message, messages, pack
 from app.workers.child import LIBRARY_STATUS
 
+STARTED = """
+import sys
+import app.scribe.__main__, app.workers.process_main
+
+print("asyncio" in sys.modules)
+"""
+
 PROGRAM = """
 import sys, threading
 import numpy as np
@@ -144,3 +151,9 @@ def test_memory_is_kept_for_the_next_message_and_given_back_when_none_comes() ->
         while resident(it.process.pid) > before + size / 2:
             assert time.monotonic() < until
             time.sleep(0.05)
+
+
+def test_what_it_has_no_use_for_is_not_imported() -> None:
+    """Whoever waits for it, waits for that too."""
+    told = subprocess.run([sys.executable, "-c", STARTED], capture_output=True, check=True)
+    assert told.stdout == b"False\n"
