@@ -273,10 +273,12 @@ class Compute:
 
     async def _compute(self, job: Job, asked: Asked, length: int) -> Sequence[Piece]:
         record, cost = asked.record, job.call.cost(job.samples)
+        size = about(cost.output_bytes, asked.exchange)
+        if max(length, size) >= IN_PLACE_BYTES:
+            check_cost(cost, self._cost_limits)  # what is refused for ever neither waits nor is expected
         if length >= IN_PLACE_BYTES:
-            check_cost(cost, self._cost_limits)  # what is refused for ever is expected of nobody
             self._sizes.remember(record, length, tensor_bytes(cost))
-        promised = self._intake.promise(asked.client, about(cost.output_bytes, asked.exchange))
+        promised = self._intake.promise(asked.client, size)
         try:
             done = await unless_gone(self._dispatcher.submit(job), asked.scope, asked.receive)
         finally:
