@@ -3,7 +3,9 @@
     y = (Σ |x|^p)^(1/p)        dx = dy · sign(x) · (|x| / y)^(p−1), and 0 where y is 0
 
 As ONNX's LpPool. p = 1 is the sum of magnitudes; the larger p, the closer to the maximum. Powers are
-summed as they are: where |x|^p leaves the dtype's range, so does the result, as in PyTorch.
+summed as they are: where |x|^p leaves the dtype's range, so does the result, as in PyTorch. So does the
+gradient where dy · y^(1−p) does, which is spread over a window before it meets |x|^(p−1): the quotient
+would take a power for each tap of windows that overlap.
 """
 
 from __future__ import annotations
@@ -101,10 +103,8 @@ class LpPool(Pool):
         def planes(n: slice, c: slice) -> None:
             for tile in cut:
                 check_stop()
-                powers = tile_sum(pooling, x[n, c], tile, lambda v: _power(v, p))
-                y = _root(powers, p)
-                g = np.where(y == 0, 0, dy[(n, c, *slices(tile))] * _contiguous_power(y, 1 - p))
-                spread(pooling, g, tile, dx[n, c])
+                upstream = dy[(n, c, *slices(tile))]
+                spread(pooling, _to_spread(pooling, x[n, c], upstream, tile, p), tile, dx[n, c])
             _steepen(pooling, stored(pooling, x[n, c]), p, stored(pooling, dx[n, c]))
 
         for_each_block(pooling, x.shape[0], blocked, planes)
@@ -138,6 +138,12 @@ def _root(powers: Array, p: float) -> Array:
     if p == 2:
         return np.sqrt(powers)
     return powers if p == 1 else _contiguous_power(powers, 1 / p)
+
+
+def _to_spread(pooling: Pooling, x: Array, dy: Array, tile: Tile, p: float) -> Array:
+    """What each window of a tile hands to its inputs: dy · y^(1−p), and 0 where y is 0."""
+    y = _root(tile_sum(pooling, x, tile, lambda v: _power(v, p)), p)
+    return np.where(y == 0, 0, dy * _contiguous_power(y, 1 - p))
 
 
 def _steepen(pooling: Pooling, x: Array, p: float, dx: Array) -> None:

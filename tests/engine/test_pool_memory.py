@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("traced")
         ("lp_pool", {"kernel": 2, "p": 1}, (1, 1, 2000, 2000), "float32"),
         ("lp_pool", {"kernel": 200, "p": 3, "layout": "NHWC"}, (1, 200, 200, 64), "float64"),
         ("lp_pool", {"kernel": [20, 6], "p": 3, "layout": "NHWC"}, (1, 20, 6, 20_000), "float32"),
+        ("lp_pool", {"kernel": 1, "p": 3}, (4, 64, 64, 64), "float64"),
         (
             "adaptive_max_pool",
             {"output_size": 1, "return_indices": True, "layout": "NHWC"},
@@ -122,6 +123,7 @@ pytestmark = pytest.mark.usefixtures("traced")
         "slopes of norms of one plane",
         "norms of windows larger than a block, channels last",
         "norms of more channels than a block",
+        "norms of one number each",
         "maxima of planes, channels last",
         "maxima of many short planes",
         "maxima of many planes of one column",
