@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels.correlation import Correlation
-from engine.kernels.digits import DIGITS, FADED, digits, filter_digits, short_channels
+from engine.kernels.digits import Taps, short_channels, short_correlation, short_sums
 from engine.kernels.evenness import LEAST_MEAN, WEIGHTS, Filters, Means, Sizes, alternates, sizes
 from engine.kernels.tiling import Tiling, tilings
 from engine.threads import for_each
@@ -89,33 +89,30 @@ class Choice(NamedTuple):
 
 def sample_choices(c: Correlation, x: Array, w: Array) -> list[Choice]:
     """What does each sample of x (N, 1, C, *S) under w (O, C, K, 9): the fastest that keeps the promise."""
-    filters: list[Filters] = []
-    needed = [DIGITS]
-    seen: list[tuple[Means, Means] | None] = [None] * len(x)
+    filters: list[tuple[Filters, Taps]] = []
+    # Where numbers alternate they stay 0, and leave the sample to a plain sum.
+    means, squares = np.zeros((2, len(x), c.channels))
 
     def look(n: int | None) -> None:
         if n is None:
-            filters.append(Filters.of(w))
-            needed[0] = filter_digits(w, filters[0].means)
+            found = Filters.of(w)
+            filters.append((found, Taps.of(w, found.means)))
         elif not alternates(x[n, 0]):
-            seen[n] = sizes(x[n, 0])
+            means[n], squares[n] = sizes(x[n, 0])
 
     work = LOOKING * (x.size + min(w.size, 2 * WEIGHTS))
     for_each(look, ((n,) for n in (None, *range(len(x)))), work)
+    own, taps = filters[0]
+    short = short_sums(x[:, 0], means, taps)
     return [
-        Choice(None) if found is None else _choice(c, a[0], found, filters[0], needed[0])
-        for a, found in zip(x, seen, strict=True)
+        Choice(None) if exact else _choice(c, Sizes.together(*found), own)
+        for *found, exact in zip(means, squares, short, strict=True)
     ]
 
 
-def _choice(
-    c: Correlation, a: Array, found: tuple[Means, Means], filters: Filters, needed: int
-) -> Choice:
-    """What does a sample a (C, *S) with such `sizes`."""
-    own = Sizes.together(*found)
+def _choice(c: Correlation, own: Sizes, filters: Filters) -> Choice:
+    """What does a sample of such sizes."""
     if _tiny(own.mean, filters.mean):
-        return Choice(None)
-    if needed < DIGITS and needed + digits(a, found[0]) <= DIGITS:
         return Choice(None)
     flat = filters.flat()
     for plan in tilings(c):
@@ -162,8 +159,8 @@ def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[slice]) 
         spread = left.spread * right.spread
         if not spread < MOST_JOINT_SPREAD:
             return 0, 0
-        needed = (_digits(a[span], side) for a, side in zip(both, sides, strict=True))
-        if sum(needed) <= DIGITS:
+        means = (np.stack([a.means for a in side]) for side in sides)
+        if short_correlation(x[span, 0], dy[span, 0], *means):
             return 0, 0
         if _tiny(left.mean, right.mean) or any(a.alternates for a in chain(*sides)):
             return 0, 0
@@ -183,11 +180,3 @@ def _sizes_of(samples: Sequence[_Sample]) -> Sizes:
         means += a.means
         squares += a.squares
     return Sizes.each(means / len(samples), squares / len(samples))
-
-
-def _digits(a: Array, samples: Sequence[_Sample]) -> int:
-    """The digits that most numbers of a (N, 1, K, H, W) need, by the samples with the largest."""
-    largest = [float(np.maximum.reduce(sample.means)) for sample in samples]
-    least = max(largest) / 2**FADED
-    found = zip(a, samples, largest, strict=True)
-    return max(digits(b[0], sample.means) for b, sample, size in found if not size < least)
