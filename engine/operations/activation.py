@@ -15,6 +15,7 @@ from engine.kernels.activations import Activation, activate, activate_backward
 from engine.operation import Operation, Tails, require_tail
 from engine.options import Schema
 from engine.plans import Plan, compute_dtype
+from engine.threads import SCRATCH_BYTES
 
 Array = NDArray[Any]
 
@@ -53,6 +54,9 @@ class ActivationOperation(Operation):
         require_held(config, dtype, ("config",))
         dims = max(len(x) - 1, 0)
         count = prod(x)
+        compute = compute_dtype(dtype)
+        # Only to convert numbers is there scratch beside an activation's own rows.
+        converting = SCRATCH_BYTES if compute != dtype else 0
         return Plan(
             operation=self.name,
             config=config,
@@ -64,7 +68,7 @@ class ActivationOperation(Operation):
             steps=1,
             alike=max(1, TOGETHER // max(1, count)),
             geometry=None,
-            scratch_bytes=config.workspace_bytes(np.dtype(compute_dtype(dtype)).itemsize),
+            scratch_bytes=config.workspace_bytes(np.dtype(compute).itemsize) + converting,
         )
 
     def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002

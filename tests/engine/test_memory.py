@@ -330,7 +330,7 @@ def test_the_workspace_holds(
 
 
 @pytest.mark.parametrize("action", ["forward", "backward"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("approximate", [False, True])
 @pytest.mark.parametrize("name", TABLE)
 def test_activations_hold_the_workspace(
