@@ -47,23 +47,23 @@ _MAGNITUDE = (1 << 31) - 1
 
 
 class Taps(NamedTuple):
-    """Of the filters with the largest numbers, those of each channel (C, n), and the means (C) of |w|."""
+    """Of the filters with the largest numbers, those of each channel (C, n), and the sums (C) of |w|."""
 
     numbers: Array
-    means: Means
+    sums: Array
 
     @classmethod
     def of(cls, w: Array, means: Means) -> Taps:
         """Of filters w (O, C, K, 9), the means of whose |w| are (O)."""
         numbers = w[_largest(means)].swapaxes(0, 1).reshape(w.shape[1], -1)
-        return cls(numbers, np.abs(numbers).mean(1, dtype=np.float64))
+        return cls(numbers, np.add.reduce(np.abs(numbers), axis=1))
 
 
 def short_sums(x: Array, means: Means, taps: Taps) -> NDArray[np.bool_]:
     """Which samples of x (N, C, *S) in float32, the means of whose |x| are (N, C), have short products."""
     found = np.empty(len(x), np.bool_)
     for lo, hi in ranges(len(x), TOGETHER):
-        top = _largest(means[lo:hi] * taps.means)
+        top = _largest(means[lo:hi] * taps.sums)
         numbers, factors = _some(x, np.arange(lo, hi), top), taps.numbers[top]
         pairs = np.arange(factors.shape[2])
         # Each factor meets one number: numbers come several times where they are fewer, else some do not.
