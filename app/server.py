@@ -40,7 +40,7 @@ from app.start import (
 )
 from app.workers.berths import Berths
 from app.workers.memory import KEEP_S, LARGE_BYTES, give_back, keep_freed_memory
-from app.workers.turns import come_first
+from app.workers.turns import come_first, come_last
 
 SWEEP_S = 1.0
 """How often connections that wait too long are looked for."""
@@ -107,6 +107,7 @@ class Server(uvicorn.Server):
         sweeper = asyncio.get_running_loop().create_task(self._sweep())
         await super().main_loop()
         self._lifecycle.draining = True
+        come_last(0)  # or whoever is refused now, and again, comes before who was let in
         under_way = [self._lifecycle.idle(), self._forced.wait()]
         waits = [asyncio.ensure_future(each) for each in under_way]
         timeout = self._settings.drain_timeout_s

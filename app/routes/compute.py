@@ -275,7 +275,8 @@ class Compute:
         record, cost = asked.record, job.call.cost(job.samples)
         size = about(cost.output_bytes, asked.exchange)
         if max(length, size) >= IN_PLACE_BYTES:
-            check_cost(cost, self._cost_limits)  # what is refused for ever neither waits nor is expected
+            # What is refused for ever neither waits nor is expected.
+            check_cost(cost, self._cost_limits)
         if length >= IN_PLACE_BYTES:
             self._sizes.remember(record, length, tensor_bytes(cost))
         promised = self._intake.promise(asked.client, size)

@@ -57,9 +57,9 @@ def failed(told: Message) -> bool:
 
 
 def _exhausted(error: Exception) -> bool:
-    """Whether the process could not have what any process can: memory, or one more thread."""
+    """Whether the process could not have what any process can: memory, one more thread or one more file."""
     if isinstance(error, OSError):
-        return error.errno in (errno.ENOMEM, errno.EAGAIN)
+        return error.errno in (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
     # A thread that cannot be started has no class of error of its own.
     no_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
     return no_thread or isinstance(error, MemoryError)

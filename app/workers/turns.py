@@ -35,7 +35,7 @@ _RESET_ON_FORK = 1
 
 
 def come_last(pid: int) -> None:
-    """Have a process or thread yield to others."""
+    """Have a process or thread yield to others; 0 is the one that calls."""
     with suppress(OSError):
         ours = os.getpriority(os.PRIO_PROCESS, 0)
         os.setpriority(os.PRIO_PROCESS, pid, ours + NICE)

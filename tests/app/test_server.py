@@ -21,6 +21,7 @@ from app.files import least_files
 from app.routes.body import Intake
 from app.server import Server
 from app.settings import Settings
+from app.workers.turns import NICE
 from benchmarks.stress.service import until
 from benchmarks.stress.traffic import packed
 from tests.app.talking import (
@@ -88,6 +89,9 @@ def test_sigterm_answers_what_is_under_way(tmp_path: Path) -> None:
             until(lambda: metric(client, "convoke_requests_in_flight") == 4)
             running.process.send_signal(signal.SIGTERM)
             until(lambda: httpx.get(f"{running.url}/readyz").status_code == 503)
+            # Refusing comes no sooner than computing what was let in.
+            nice = os.getpriority(os.PRIO_PROCESS, running.process.pid)
+            assert nice == os.nice(0) + NICE
             late = httpx.post(f"{running.url}/v1/conv/forward", content=body, headers=MSGPACK)
             assert late.status_code == 503
             assert late.json()["type"] == "/problems/shutting-down"

@@ -45,7 +45,12 @@ def test_of_a_long_failure_its_end_is_told() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [MemoryError(), OSError(errno.ENOMEM, "no memory"), RuntimeError("can't start new thread")],
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "no memory"),
+        OSError(errno.EMFILE, "too many open files"),
+        RuntimeError("can't start new thread"),
+    ],
 )
 def test_a_worker_without_memory_is_as_good_as_dead(error: Exception) -> None:
     with pytest.raises(WorkerDied) as died:
