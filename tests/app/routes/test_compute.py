@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import engine
+from app.routes.untaken import MOST
 from tests.app.asgi import Answer, Client, ask, running
 
 MSGPACK = {"content-type": "application/vnd.msgpack"}
@@ -439,6 +440,26 @@ def test_work_cut_short_by_the_server_is_answered() -> None:
             assert answer.json["type"] == "/problems/shutting-down"
 
     asyncio.run(scenario())
+
+
+def test_what_costs_too_much_is_refused_for_that_to_a_caller_with_answers_to_take() -> None:
+    """To come again would be told the same again, as long as the others are under way."""
+
+    async def scenario() -> tuple[Answer, Answer]:
+        async with running(max_held_bytes="64MiB", max_output_bytes="1MiB") as app:
+            app.state.intake.promise("192.0.2.1", (64 << 20) // MOST)
+            path = "/v1/adaptive_avg_pool/forward"
+            headers = JSON | {"accept": "application/json; tensors=base64"}
+            bodies = [
+                text({"config": {"output_size": size}, "x": [[[1.0]]]})
+                for size in (1 << 17, 1 << 19)
+            ]
+            allowed, dear = [await ask(app, "POST", path, headers, body) for body in bodies]
+            return allowed, dear
+
+    allowed, dear = asyncio.run(scenario())
+    assert (allowed.status, allowed.json["type"]) == (503, "/problems/queue-full")
+    assert (dear.status, dear.json["type"]) == (422, "/problems/limit-exceeded")
 
 
 def test_callers_of_one_ipv6_network_share_a_rate() -> None:
