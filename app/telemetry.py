@@ -7,7 +7,7 @@ from closed sets (the catalogue, the actions, the problem table), so that no cli
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -18,14 +18,13 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 from app import __version__, logs
 from app.problems import Problem
 from app.record import Record
-from app.tally import Tally
+from app.tally import Histogram
 
 EXPOSITION_TYPE = CONTENT_TYPE_LATEST
 """Media type of the metrics' text."""
@@ -36,6 +35,13 @@ _SECONDS = (
 )
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
+_OF_CALLS = (
+    ("convoke_batch_requests", "Requests that shared a call.", _COUNTS),
+    ("convoke_batch_rows", "Samples that shared a call.", _COUNTS),
+    ("convoke_batch_seconds", "Time to compute a call.", _SECONDS),
+)
+"""What is counted for every call: metric, what it says, and its classes."""
+
 
 class Telemetry:
     """The metrics of one server, and the dispatcher's observer."""
@@ -45,9 +51,18 @@ class Telemetry:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        self._answers, self._calls = _Answers(), _Calls()
+        self._answers = _Answers()
         registry.register(self._answers)
-        registry.register(self._calls)
+        self._stages = Histogram(
+            "convoke_stage_seconds",
+            "Time that requests spent in each stage.",
+            ("action", "operation", "stage"),
+            _SECONDS,
+        )
+        self._calls = [
+            Histogram(name, about, ("action", "operation"), bounds)
+            for name, about, bounds in _OF_CALLS
+        ]
         self._rejects = Counter(
             "convoke_rejects", "Requests refused, by problem.", ["reason"], registry=registry
         )
@@ -86,6 +101,8 @@ class Telemetry:
     def request_done(self, record: Record) -> None:
         """Count and log a request that has been answered, or whose client has gone."""
         self._answers.count(record)
+        for stage, seconds in record.stages.items():
+            self._stages.add((record.action, record.operation, stage), seconds)
         if record.problem:
             self._rejects.labels(record.problem).inc()
         if logs.requests.isEnabledFor(logging.INFO):
@@ -93,7 +110,7 @@ class Telemetry:
 
     def turned_away(self, operation: str, action: str, refusal: Problem, requests: int) -> None:
         """Count requests that were answered with a problem before they were read."""
-        self._answers.refused(operation, action, refusal.status, requests)
+        self._answers.add(operation, action, refusal.status, requests)
         self._rejects.labels(refusal.slug).inc(requests)
 
     def connection_refused(self, reason: str) -> None:
@@ -104,7 +121,8 @@ class Telemetry:
         self, operation: str, action: str, requests: int, rows: int, compute_s: float
     ) -> None:
         """A call has been computed (the dispatcher's report)."""
-        self._calls.count(operation, action, (requests, rows, compute_s))
+        for histogram, value in zip(self._calls, (requests, rows, compute_s), strict=True):
+            histogram.add((action, operation), value)
 
     def worker_restarted(self, reason: str) -> None:
         """A worker has been replaced (the dispatcher's report)."""
@@ -116,35 +134,28 @@ class Telemetry:
 
     def exposition(self) -> bytes:
         """The metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
+        histograms = "".join(histogram.text() for histogram in (self._stages, *self._calls))
+        return generate_latest(self.registry) + histograms.encode()
 
 
 class _Answers(Collector):
     """What is counted for every request: sums in dictionaries, made into series when they are asked for.
 
-    A series of the client library takes microseconds to count in, and a request counts in seven of them.
+    A series of the client library takes microseconds to count in, and a request counts in three of them.
     """
 
     def __init__(self) -> None:
         self._requests: dict[tuple[str, str, int], int] = {}
-        self._stages: dict[tuple[str, str, str], Tally] = {}
         self._bytes_in = self._bytes_out = 0
 
     def count(self, record: Record) -> None:
         """Count a request."""
-        operation, action = record.operation, record.action
-        key = operation, action, record.status
-        self._requests[key] = self._requests.get(key, 0) + 1
-        for stage, seconds in record.stages.items():
-            tally = self._stages.get((operation, action, stage))
-            if tally is None:
-                tally = self._stages[operation, action, stage] = Tally(_SECONDS)
-            tally.add(seconds)
+        self.add(record.operation, record.action, record.status, 1)
         self._bytes_in += record.bytes_in
         self._bytes_out += record.bytes_out
 
-    def refused(self, operation: str, action: str, status: int, requests: int) -> None:
-        """Count requests that were refused alike."""
+    def add(self, operation: str, action: str, status: int, requests: int) -> None:
+        """Count requests that were answered alike."""
         key = operation, action, status
         self._requests[key] = self._requests.get(key, 0) + requests
 
@@ -155,50 +166,9 @@ class _Answers(Collector):
         for (operation, action, status), count in self._requests.items():
             answered.add_metric([operation, action, str(status)], count)
         yield answered
-        labels, about = ["operation", "action", "stage"], "Time that requests spent in each stage."
-        times = HistogramMetricFamily("convoke_stage_seconds", about, labels=labels)
-        for key, tally in self._stages.items():
-            times.add_metric(key, _buckets(tally), tally.total)
-        yield times
         yield CounterMetricFamily(
             "convoke_request_bytes", "Bytes of request bodies.", value=self._bytes_in
         )
         yield CounterMetricFamily(
             "convoke_response_bytes", "Bytes of response bodies.", value=self._bytes_out
         )
-
-
-class _Calls(Collector):
-    """What is counted for every call, in the same way."""
-
-    _SERIES = (
-        ("convoke_batch_requests", "Requests that shared a call.", _COUNTS),
-        ("convoke_batch_rows", "Samples that shared a call.", _COUNTS),
-        ("convoke_batch_seconds", "Time to compute a call.", _SECONDS),
-    )
-
-    def __init__(self) -> None:
-        self._tallies: dict[tuple[str, str], list[Tally]] = {}
-
-    def count(self, operation: str, action: str, values: tuple[float, float, float]) -> None:
-        """Count a call: requests, samples and seconds."""
-        tallies = self._tallies.get((operation, action))
-        if tallies is None:
-            tallies = [Tally(bounds) for *_, bounds in self._SERIES]
-            self._tallies[operation, action] = tallies
-        for tally, value in zip(tallies, values, strict=True):
-            tally.add(value)
-
-    def collect(self) -> Iterator[Metric]:
-        """The series."""
-        for place, (name, about, _) in enumerate(self._SERIES):
-            series = HistogramMetricFamily(name, about, labels=["operation", "action"])
-            for key, tallies in self._tallies.items():
-                series.add_metric(key, _buckets(tallies[place]), tallies[place].total)
-            yield series
-
-
-def _buckets(tally: Tally) -> list[tuple[str, float]]:
-    """Each class's greatest value as the client library writes it, and the values up to it."""
-    bound: Callable[[float], str] = floatToGoString
-    return [(bound(most), float(count)) for most, count in tally.at_most()]
