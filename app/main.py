@@ -73,7 +73,7 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     Returns:
         The application; its workers live from the start to the end of its lifespan.
     """
-    telemetry = Telemetry()
+    telemetry = Telemetry(log_lines_dropped)
     lifecycle = Lifecycle()
     cost = cost_limits(settings)
     dispatcher = Dispatcher(dispatch_limits(settings, cost), telemetry, awake=awake(settings))
@@ -107,7 +107,6 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     app.state.telemetry = telemetry
     app.state.intake = intake
     app.state.access = Access(settings.api_keys)
-    app.state.log_lines_dropped = log_lines_dropped
     operations = engine.operations()
     description = describe(operations, settings)
     app.state.documents = catalogue.Documents(operations, limits(settings), description)

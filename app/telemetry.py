@@ -7,7 +7,7 @@ from closed sets (the catalogue, the actions, the problem table), so that no cli
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -44,14 +44,18 @@ _OF_CALLS = (
 
 
 class Telemetry:
-    """The metrics of one server, and the dispatcher's observer."""
+    """The metrics of one server, and the dispatcher's observer.
 
-    def __init__(self) -> None:
+    Args:
+        log_lines_dropped: how many there are, asked when the metrics are.
+    """
+
+    def __init__(self, log_lines_dropped: Callable[[], int] = lambda: 0) -> None:
         # The creation time of every series would double the answer and tell nobody anything.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        self._answers = _Answers()
+        self._answers = _Answers(log_lines_dropped)
         registry.register(self._answers)
         self._stages = Histogram(
             "convoke_stage_seconds",
@@ -90,9 +94,6 @@ class Telemetry:
             "convoke_held_bytes",
             "Bytes of bodies held, of requests and answers.",
             registry=registry,
-        )
-        self.log_dropped = Gauge(
-            "convoke_log_lines_dropped", "Log lines that nobody took.", registry=registry
         )
         Gauge("convoke_info", "The version.", ["version"], registry=registry).labels(
             __version__
@@ -144,7 +145,8 @@ class _Answers(Collector):
     A series of the client library takes microseconds to count in, and a request counts in three of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, log_lines_dropped: Callable[[], int]) -> None:
+        self._log_lines_dropped = log_lines_dropped
         self._requests: dict[tuple[str, str, int], int] = {}
         self._bytes_in = self._bytes_out = 0
 
@@ -171,4 +173,8 @@ class _Answers(Collector):
         )
         yield CounterMetricFamily(
             "convoke_response_bytes", "Bytes of response bodies.", value=self._bytes_out
+        )
+        dropped = self._log_lines_dropped()
+        yield CounterMetricFamily(
+            "convoke_log_lines_dropped", "Log lines that nobody took.", value=dropped
         )

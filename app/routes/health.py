@@ -50,5 +50,4 @@ async def metrics(request: Request) -> Response:
     telemetry.queue_requests.set(state.dispatcher.queue_depth)
     telemetry.queue_bytes.set(state.dispatcher.queue_bytes)
     telemetry.held_bytes.set(state.intake.held)
-    telemetry.log_dropped.set(state.log_lines_dropped())
     return Response(telemetry.exposition(), headers={"content-type": EXPOSITION_TYPE})

@@ -71,6 +71,12 @@ def test_the_dispatcher_reports_batches_and_workers() -> None:
     assert value(telemetry, "convoke_dropped_total", reason="deadline") == 1
 
 
+def test_dropped_log_lines_are_a_counter() -> None:
+    text = Telemetry(lambda: 3).exposition().decode()
+    assert metrics.value(text, "convoke_log_lines_dropped_total") == 3
+    assert "# TYPE convoke_log_lines_dropped_total counter" in text
+
+
 def test_servers_do_not_share_their_counts() -> None:
     first, second = Telemetry(), Telemetry()
     first.request_done(record())
