@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from engine.activation_option import ACTIVATION, require_held
 from engine.arrangement import Arrangement
-from engine.errors import InvalidValue, ShapeMismatch, fail
+from engine.errors import InvalidValue, fail
 from engine.geometry import Axis, same_padding
 from engine.kernels.activations import IDENTITY, Activation, activate, activate_backward
 from engine.kernels.correlation import Correlation
@@ -286,14 +286,6 @@ def resolve_padding(
             raise fail(InvalidValue, loc, "causal is for one spatial dimension", "1", dims)
         return extent - 1, 0
     return same_padding(size, extent, stride, lower=padding == "same_lower")
-
-
-def require_groups(channels: int, groups: int, name: str, loc_axis: int) -> None:
-    """Raise ShapeMismatch unless the channels divide into the groups."""
-    if channels % groups:
-        loc = (name, "shape", loc_axis)
-        expected = f"a multiple of groups ({groups})"
-        raise fail(ShapeMismatch, loc, "channels do not divide into groups", expected, channels)
 
 
 @lru_cache(maxsize=1024)

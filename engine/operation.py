@@ -160,6 +160,14 @@ def require_output(
             )
 
 
+def require_groups(channels: int, groups: int, name: str, loc_axis: int) -> None:
+    """Raise ShapeMismatch unless the channels divide into the groups."""
+    if channels % groups:
+        loc = (name, "shape", loc_axis)
+        expected = f"a multiple of groups ({groups})"
+        raise fail(ShapeMismatch, loc, "channels do not divide into groups", expected, channels)
+
+
 def require_rank(name: str, shape: tuple[int, ...], dims: int) -> None:
     """Raise ShapeMismatch unless a tensor has as many axes as x; with one more, x may lack that of N."""
     rank = dims + 2

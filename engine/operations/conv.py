@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from engine.convolution import (
     Convolution,
     ConvolutionConfig,
-    require_groups,
     resolve_padding,
 )
 from engine.errors import InvalidValue, ShapeMismatch, fail
@@ -29,7 +28,7 @@ from engine.kernels.dispatch import (
     correlate_weight,
 )
 from engine.layouts import sample_tail
-from engine.operation import Tails, require_output
+from engine.operation import Tails, require_groups, require_output
 from engine.options import Choice, option
 from engine.plans import Plan, compute_dtype
 

@@ -19,7 +19,6 @@ from engine.convolution import (
     Convolution,
     ConvolutionConfig,
     Reading,
-    require_groups,
     resolve_padding,
 )
 from engine.errors import InvalidValue, ShapeMismatch, fail
@@ -28,7 +27,7 @@ from engine.kernels.correlation import Correlation
 from engine.kernels.dispatch import correlate, correlate_input, correlate_weight
 from engine.kernels.nan import settle
 from engine.layouts import sample_tail
-from engine.operation import Tails, require_output
+from engine.operation import Tails, require_groups, require_output
 from engine.options import PerAxis, option
 from engine.plans import Plan, compute_dtype
 
