@@ -142,7 +142,11 @@ def fixed_windows(config: _Fixed, sizes: Sequence[int], channels_last: bool) -> 
             low, high = config.padding[i]
         out = strided_out(size, extent, stride, low, high, config.ceil_mode)
         axes.append(Axis(size, kernel, stride, dilation, low, high, out))
-    needed = [axis.extent - axis.low - axis.high for axis in axes]
+    # With ceil mode even the first window may reach past the end, by less than a stride.
+    needed = [
+        axis.extent - axis.low - axis.high - (axis.stride - 1 if config.ceil_mode else 0)
+        for axis in axes
+    ]
     require_output([axis.out for axis in axes], sizes, needed, channels_last)
     if all(axis.out == 1 for axis in axes):
         # The step from the only window is nowhere seen; by itself, it shares nothing.

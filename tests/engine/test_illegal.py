@@ -194,11 +194,16 @@ def test_every_wrong_field_is_named_at_once() -> None:
     assert found == {("config", name) for name in config}
 
 
-@pytest.mark.parametrize("operation", ["conv", "conv_transpose", "max_pool"])
-def test_an_empty_output_says_the_least_size_that_has_one(operation: str) -> None:
+@pytest.mark.parametrize(
+    ("operation", "more"),
+    [("conv", {}), ("conv_transpose", {}), ("max_pool", {}), ("max_pool", {"ceil_mode": True})],
+)
+def test_an_empty_output_says_the_least_size_that_has_one(
+    operation: str, more: dict[str, Any]
+) -> None:
     told = 0
     for kernel, stride, dilation, padding in product((1, 2, 3), (1, 2, 3), (1, 2), range(5)):
-        config: dict[str, Any] = {"stride": stride, "dilation": dilation, "padding": padding}
+        config = more | {"stride": stride, "dilation": dilation, "padding": padding}
         given = {"weight": np.ones((1, 1, kernel))}
         if operation == "max_pool":
             config, given = config | {"kernel": kernel}, {}
