@@ -103,7 +103,7 @@ class ConvTranspose(Convolution):
             raise fail(InvalidValue, loc, "too large", f"less than {limit} on axis {axis}", extra)
         reach = (count - 1) * stride + extent
         wanted = None if config.output_size is None else config.output_size[axis]
-        if config.padding in ("same", "same_lower"):
+        if config.padding in _SAME:
             size = count * stride if wanted is None else wanted
             total = max(reach + extra - size, 0)
             small = total // 2
@@ -115,7 +115,11 @@ class ConvTranspose(Convolution):
             low, high = resolve_padding(config.padding, axis, dims, count, extent, stride)
             size = reach - low - high + extra if wanted is None else wanted
         if wanted is not None:
-            _check_size(config, axis, wanted, reach - low - high)
+            smallest = reach - low - high
+            if smallest + limit > 1:
+                _check_size(config, axis, wanted, smallest)
+            else:
+                size = smallest + limit - 1  # none can be reached that is not empty
         return Axis(size, kernel, stride, dilation, low, high, count)
 
     def sight(self, axis: Axis) -> int:
@@ -138,13 +142,19 @@ class ConvTranspose(Convolution):
         correlate_weight(c, dy, x, rows, dw)
 
 
+_SAME = ("same", "same_lower")
+"""Paddings that make an output of a given size, where they can."""
+
+
 def _check_size(config: ConvTransposeConfig, axis: int, wanted: int, smallest: int) -> None:
     """Raise InvalidValue where an output_size cannot be, or contradicts the output_padding given."""
     limit, given = max(config.stride[axis], config.dilation[axis]), config.output_padding
     meant = wanted - smallest
     if not 0 <= meant < limit:
         loc = ("config", "output_size", axis)
-        expected = f"{smallest} to {smallest + limit - 1} on axis {axis}"
+        # The padding that a size settles is none where the size is too large, and else what it takes.
+        least = 1 if config.padding in _SAME else max(1, smallest)
+        expected = f"{least} to {smallest + limit - 1} on axis {axis}"
         raise fail(InvalidValue, loc, "not reachable with this input", expected, wanted)
     # Zeros alone are the default, which every size settles.
     if any(given) and given[axis] != meant:

@@ -226,6 +226,29 @@ def test_an_empty_output_says_the_least_size_that_has_one(
     assert told
 
 
+@pytest.mark.parametrize("padding", [0, 2, [[1, 4]], "same", "same_lower", "full"])
+def test_an_output_size_out_of_reach_is_told_those_within(padding: Any) -> None:
+    for stride, dilation, kernel, count in product((1, 3), (1, 2), (1, 3, 4), (1, 2)):
+        tensors = {"x": np.ones((1, 1, count)), "weight": np.ones((1, 1, kernel))}
+        config = {"stride": stride, "dilation": dilation, "padding": padding}
+        reached, ranges = [], set()
+        for size in range(1, 16):
+            try:
+                engine.forward("conv_transpose", config | {"output_size": size}, **tensors)
+                reached.append(size)
+            except errors.InvalidValue as error:
+                (issue,) = error.issues
+                assert (issue.loc, issue.got) == (("config", "output_size", 0), size)
+                ranges.add(issue.expected)
+            except errors.EmptyOutput as error:
+                (issue,) = error.issues
+                assert (issue.loc, issue.got) == (("x", "shape", 2), count)
+                assert int(str(issue.expected).removeprefix("at least ")) > count
+                ranges.add(None)
+        expected = f"{reached[0]} to {reached[-1]} on axis 0" if reached else None
+        assert ranges == {expected}
+
+
 @pytest.mark.parametrize("padding", [0, 1, [[0, 2]]])
 @pytest.mark.parametrize(("stride", "dilation"), [(3, 1), (1, 3), (2, 3)])
 def test_an_output_size_agrees_with_an_output_padding_that_is_given(
