@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from app.cors import Origins
+from app.cors import PREFLIGHT, Origins
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def test_without_origins_nothing_is_said() -> None:
@@ -32,3 +37,11 @@ def test_all_may_where_all_are_configured() -> None:
     headers = dict(Origins(("*",)).headers({b"origin": b"https://c.example"}))
     assert headers[b"access-control-allow-origin"] == b"*"
     assert b"vary" not in headers
+
+
+def test_pages_may_send_the_headers_that_are_documented() -> None:
+    text = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    table = text.partition("| request | |\n")[2].partition("\n\n")[0]
+    documented = set(re.findall(r"^\| `([\w-]+)", table, re.MULTILINE))
+    allowed = dict(PREFLIGHT)[b"access-control-allow-headers"].decode().split(", ")
+    assert set(allowed) == {"Accept", "Content-Type"} | documented
