@@ -94,10 +94,11 @@ def tensor(value: object, name: str, limits: DecodeLimits) -> Array:
 
 
 def _numpy_tensor(value: dict[str, object], loc: Loc, limits: DecodeLimits) -> Array:
-    nd, type_, kind_, shape, data = read_fields(value, NUMPY_FIELDS, loc)
-    if nd is not True:
+    nd = value["nd"]
+    if nd is not True:  # a scalar has neither kind nor shape
         got = nd if nd is False else kind(nd)
         raise MalformedBody.at((*loc, "nd"), "only arrays are read, not scalars", "true", got)
+    _, type_, kind_, shape, data = read_fields(value, NUMPY_FIELDS, loc)
     if kind_ not in (b"", ""):
         msg = "only plain numeric arrays are read, never objects or structures"
         raise MalformedBody.at((*loc, "kind"), msg, "empty", _name(kind_))
