@@ -49,8 +49,13 @@ def read_dtype(value: object, loc: Loc) -> np.dtype[Any]:
     """
     if isinstance(value, str) and value in DTYPES:
         return DTYPES[value]
-    known = value == "bfloat16"
-    msg = "bfloat16 is not supported yet" if known else "this is no element type that is read here"
+    msg = "this is no element type that is read here"
+    if value == "bfloat16":
+        msg = "bfloat16 is not supported yet"
+    elif isinstance(value, str) and value[:1] == "=" and value[1:] in DTYPES:
+        msg = (
+            "the byte order of the sender's own machine is not known here; < and > say which it is"
+        )
     got = value if isinstance(value, str) else kind(value)
     raise MalformedBody.at(loc, msg, ", ".join(TAKEN.get(loc[0], FLOATS)), got)
 

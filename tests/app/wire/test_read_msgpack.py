@@ -136,6 +136,12 @@ def test_bfloat16_is_named_as_not_there_yet() -> None:
     assert "not supported yet" in refusal(unpack, {"x": tensor(X, dtype="bfloat16")}).msg
 
 
+def test_a_byte_order_that_only_the_sender_knows_is_told_from_other_types() -> None:
+    for made in (tensor(X, dtype="=f4"), numpy_tensor(X, type="=f4")):
+        assert "byte order" in refusal(unpack, {"x": made}).msg
+    assert "byte order" not in refusal(unpack, {"x": tensor(X, dtype="=c8")}).msg
+
+
 @pytest.mark.parametrize("shape", [[], [5], [2, 4], [0], [0, 6], [7], [2**31 - 1, 2**20], [1] * 8])
 def test_bytes_fit_the_shape_exactly(shape: list[int]) -> None:
     issue = refusal(unpack, {"x": tensor(X, shape=shape)})
