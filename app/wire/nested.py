@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain, compress, repeat
+from math import inf
 from operator import is_
 from typing import Any, Final
 
@@ -140,7 +141,13 @@ class _Place:
         return MalformedBody.at((*self.loc, *path), msg, expected, _seen(self.items[index]))
 
 
+_BEYOND: Final = (inf, -inf)
+"""What the parser makes of numbers that it cannot hold, as 1e400; infinities that were meant are texts."""
+
+
 def _seen(item: object) -> object:
     if isinstance(item, list):
         return counted(len(item), "item")
+    if item in _BEYOND:
+        return "a number beyond the range of float64"
     return item if type(item) in (int, float, str) else kind(item)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -96,6 +98,10 @@ def test_a_number_too_large_is_refused_and_not_made_infinite(name: str, text: st
         issue = refusal(parse, body)
         assert issue.loc == ("x", "data", 2)
         assert issue.expected == f"a number within the range of {name}"
+        read = json.loads(text)
+        assert issue.got == (
+            "a number beyond the range of float64" if read in (inf, -inf) else read
+        )
 
 
 @pytest.mark.parametrize(
