@@ -62,10 +62,13 @@ class Quotas:
         Raises:
             RateLimited: it is one too many; says when the next will not be.
         """
+        # Whoever comes without a name may call in what was promised to any such of the caller's.
+        visitor = visitor if visitor.name else visitor._replace(address=caller)
         permits = self._permits(caller, now) if self._limits.at_once else None
         if permits is not None:
             refusal = permits.refusal(0, now, visitor)
             if refusal is not None:
+                permits.left(visitor)
                 raise RateLimited(
                     f"{permits.requests} of your requests are under way; {self._limits.at_once} may be, "
                     "some of them those told to come now.",
@@ -150,5 +153,7 @@ class Quotas:
         if wait > longest:
             return longest  # mostly those who are told so much later do not come
         self._told[caller] = max(told, now + wait) + each
-        self._promises.setdefault(caller, Promises()).note(visitor, now, now + wait)
+        promises = self._promises.setdefault(caller, Promises())
+        promises.note(visitor, now, now + wait)
+        promises.loosen(visitor)
         return wait

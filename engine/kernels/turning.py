@@ -75,9 +75,11 @@ def tap_by_tap(weights: Array) -> Array:
     taps = weights.transpose(0, *range(2, weights.ndim), 1)
     shape = (1, len(weights), weights[0].size)
     try:
-        return taps.reshape(shape, copy=False)
+        found = taps.reshape(shape, copy=False)
     except ValueError:
-        pass
+        found = None
+    if found is not None and min(found.strides) > 0:  # BLAS reads nothing backwards
+        return found
     turned = taps.strides[0] < taps.strides[-1]
     source = np.moveaxis(taps, 0, -1) if turned else taps
     found = aligned(source.shape, source.dtype)

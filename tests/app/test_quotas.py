@@ -190,3 +190,20 @@ def test_no_more_callers_are_remembered_than_stated() -> None:
     # Those that were let in last have the longest to wait.
     assert refused(quotas, str(2 * MOST_CALLERS - 1), 2 * MOST_CALLERS / 1000) > 0.0
     assert refused(quotas, "0", 2 * MOST_CALLERS / 1000) == 0.0
+
+
+def test_who_names_nothing_and_comes_over_another_connection_is_let_in_when_told() -> None:
+    def ask(quotas: Quotas, now: float, connection: int) -> float:
+        try:
+            quotas.enter("key", now, Visitor(connection=connection, address="of its network"))
+        except RateLimited as error:
+            return error.retry_after or -1.0
+        return 0.0
+
+    by_rate = Quotas(QuotaLimits(rate=0.5, burst=3))
+    assert [ask(by_rate, 10.0, number) for number in (1, 2, 3, 4)] == [0.0, 0.0, 0.0, 2.0]
+    assert ask(by_rate, 12.0, 5) == 0.0
+    at_once = Quotas(QuotaLimits(at_once=2))
+    assert [ask(at_once, 10.0, number) for number in (1, 2, 3)] == [0.0, 0.0, 1.0]
+    at_once.leave("key", 10.5)
+    assert ask(at_once, 11.0, 4) == 0.0

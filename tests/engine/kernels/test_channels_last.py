@@ -154,6 +154,15 @@ def test_weights_tap_by_tap(order: str, flipped: bool) -> None:
     np.testing.assert_array_equal(found[0], np.moveaxis(weights, 1, -1).reshape(40, -1))
 
 
+@pytest.mark.parametrize("order", ["HWIO", "OHWI"])
+def test_weights_that_run_backwards_are_copied_for_products(order: str) -> None:
+    """Of one channel they are a view even so, which BLAS does not take."""
+    axes = ["OIHW".index(letter) for letter in order]
+    lain = np.zeros([(40, 1, 3, 2)[a] for a in axes], np.float32)
+    weights = np.flip(lain.transpose(np.argsort(axes)), (2, 3))
+    assert min(turning.tap_by_tap(weights).strides[1:]) > 0
+
+
 def test_a_dense_layer_multiplies_weights_as_they_lie() -> None:
     config, *sizes = LAYERS["dense"]
     layer = Layer("conv", "HWIO", config, *sizes)
