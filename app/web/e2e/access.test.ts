@@ -45,6 +45,27 @@ for (const colorScheme of ["light", "dark"] as const) {
   });
 }
 
+/** Until the grids are drawn in a window of another width: a frame measures it, the next draws. */
+async function widen(page: Page, width: number): Promise<void> {
+  await page.setViewportSize({ width, height: 800 });
+  await page.waitForFunction((wide) => innerWidth === wide, width);
+  await page.evaluate(async () => {
+    for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
+  });
+}
+
+/** Which of Trace's grids and the Inspector lie over one another. */
+function overlaps(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const boxes = [...document.querySelectorAll("[data-tensor] canvas, .inspector")].map((one) => ({
+      name: one.closest<HTMLElement>("[data-tensor]")?.dataset.tensor ?? "Inspector", box: one.getBoundingClientRect(),
+    }));
+    return boxes.flatMap(({ name, box: a }, at) => boxes.slice(at + 1)
+      .filter(({ box: b }) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)
+      .map((other) => `${name} and ${other.name}`));
+  });
+}
+
 describe("keyboard", () => {
   it("reaches every view and works in Trace without a mouse", async () => {
     const { page, done } = await open(browser);
@@ -222,6 +243,27 @@ describe("wishes of the system", () => {
       await expect.poll(() => page.locator(grid("x")).evaluate((one: HTMLElement) => Number(one.dataset.cell))).toBeGreaterThanOrEqual(28);
       expect(await page.locator(".stage").evaluate((one) => one.scrollWidth - one.clientWidth), `${width} × ${height}`).toBeLessThanOrEqual(0);
     }
+    await done();
+  });
+
+  it("sixteen biases stay in their column, however wide the window", async () => {
+    const { page, done } = await open(browser);
+    for (const op of ["conv", "conv_transpose"]) {
+      await go(page, link({ op, c: 1, o: 16, b: 1 }));
+      for (const width of [375, 720, 1024, 1200, 1440]) {
+        await widen(page, width);
+        expect(await overlaps(page), `${op} ${width}`).toEqual([]);
+        expect(await page.evaluate(() => document.documentElement.scrollWidth), `${op} ${width}`).toBeLessThanOrEqual(width);
+      }
+    }
+    await done();
+  });
+
+  it("a window that is too narrow for any grid for a moment does no harm", async () => {
+    const { page, done } = await open(browser, link({ b: 1 }));
+    await widen(page, 50);
+    await widen(page, 1440);
+    expect(Number(await page.locator(grid("weight")).getAttribute("data-cell"))).toBeGreaterThan(20);
     await done();
   });
 

@@ -9,7 +9,6 @@ import { between as stroke } from "../src/grid/pointing";
 import { coverage, evenness, plane } from "../src/views/checkerboard/coverage";
 import { hex, takeApart } from "../src/views/request/bytes";
 import { float, list, python } from "../src/views/request/literal";
-import { READABLE_CELL, sizes } from "../src/views/trace/sizing";
 import { agrees, verdict } from "../src/views/trace/agreement";
 import { derivation } from "../src/views/trace/facts";
 import { formulas, sentence } from "../src/views/trace/words";
@@ -231,26 +230,6 @@ it("coverage is even just where the stride divides the kernel", () => {
   expect(evenness(4, 2)).toEqual({ least: 2, most: 2, even: true });
   expect(evenness(5, 2)).toEqual({ least: 2, most: 3, even: false });
   expect(plane([1, 2])).toEqual([1, 2, 2, 4]);
-});
-
-it("cells shrink until a row of grids fits", () => {
-  const plane = (rows: number, cols: number) => ({ rows, cols, values: [], scale: { map: "diverging", low: 0, high: 0 } as const, ring: { top: 0, left: 0, bottom: 0, right: 0 } });
-  const needs = { x: plane(32, 32), y: plane(32, 32), middle: plane(3, 3) };
-  const { cell, middle } = sizes(needs, 760, 500, "rows");
-  expect(cell * 64 + 158 + 92).toBeLessThanOrEqual(760);
-  expect(middle).toBe(24);
-  expect(sizes(needs, 340, 500, "paired").cell * 32).toBeLessThan(170);
-});
-
-it("cells are large enough for numbers wherever the width has room, however low the window", () => {
-  const plane = (side: number) => ({ rows: side, cols: side, values: [], scale: { map: "diverging", low: 0, high: 0 } as const, ring: { top: 0, left: 0, bottom: 0, right: 0 } });
-  const first = { x: plane(7), y: plane(3), middle: plane(3) };
-  // The grids' width, and the window's height without all else, at 1366×650, 1366×690, 960×470, 720×450, 1536×730 and 1920×1080.
-  for (const [width, height] of [[658, 238], [658, 278], [656, 58], [696, 38], [828, 318], [1212, 668]]) {
-    expect(sizes(first, width, height, "rows").cell, `${width} × ${height}`).toBeGreaterThanOrEqual(READABLE_CELL);
-  }
-  expect(sizes(first, 1212, 668, "rows").cell).toBe(46);
-  expect(sizes({ ...first, x: plane(20) }, 658, 238, "rows").cell).toBe(12);
 });
 
 it("samples are distinct, and a sweep's frames end with the last step", () => {

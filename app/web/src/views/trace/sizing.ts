@@ -6,6 +6,7 @@ export interface Needs {
   readonly x: Plane;
   readonly y: Plane;
   readonly middle: Plane | null;
+  readonly bias: Plane | null;
 }
 
 const LARGEST = 46;
@@ -13,6 +14,10 @@ const SMALLEST = 4;
 /** From this size on numbers can be read well. */
 export const READABLE_CELL = 28;
 const SMALLEST_WEIGHT = 24;
+/** Of weights beside their gradients, and of biases: these are larger than others' cells nowhere. */
+const LARGEST_BESIDE = 30;
+/** A window can be narrower for a moment than what surrounds the grids; a canvas of no size cannot be drawn. */
+const LEAST = 2;
 const GAP = 46;
 /** Room that the heads above the grids need, whatever the grids do. */
 const HEAD = { x: 212, middle: 158, y: 158 };
@@ -27,6 +32,13 @@ const down = (plane: Plane) => plane.rows + plane.ring.top + plane.ring.bottom;
 export interface Sizes {
   readonly cell: number;
   readonly middle: number;
+  readonly bias: number;
+}
+
+/** The largest cells, up to `largest`, with which planes fit in so many pixels. */
+function fitting(room: number, largest: number, ...planes: readonly (Plane | null)[]): number {
+  const widest = Math.max(1, ...planes.map((plane) => (plane ? across(plane) : 1)));
+  return Math.max(LEAST, Math.min(largest, Math.floor(room / widest)));
 }
 
 /**
@@ -34,30 +46,30 @@ export interface Sizes {
  *   the pairs below each other. line: one tensor in each row.
  */
 export function sizes(needs: Needs, width: number, height: number, arrangement: Arrangement): Sizes {
-  const { x, y, middle } = needs;
+  const { x, y, middle, bias } = needs;
+  const biasCell = (room: number, beside: number) => fitting(room, Math.min(beside, LARGEST_BESIDE), bias);
   if (arrangement === "line") {
-    const widest = Math.max(across(x), across(y), middle ? across(middle) : 1);
-    const cell = Math.max(3, Math.min(TALLEST_LINE, Math.floor((width - 8) / widest)));
-    return { cell, middle: cell };
+    const room = width - 8;
+    const cell = Math.max(3, fitting(room, TALLEST_LINE, x, y, middle));
+    return { cell, middle: cell, bias: biasCell(room, cell) };
+  }
+  if (arrangement === "paired") {
+    const half = (width - 20) / 2 - 8;
+    const own = fitting(half, LARGEST_BESIDE, middle);
+    return { cell: fitting(half, LARGEST, x, y), middle: own, bias: biasCell(half, own) };
   }
   const middleCell = (cell: number) =>
     middle ? Math.max(cell, Math.min(SMALLEST_WEIGHT, Math.floor(200 / across(middle)))) : 0;
-  if (arrangement === "paired") {
-    const half = (width - 20) / 2 - 8;
-    const cell = Math.floor(half / Math.max(across(x), across(y)));
-    const own = middle ? Math.floor(Math.min(half / across(middle), 30)) : 0;
-    return { cell: Math.max(2, Math.min(LARGEST, cell)), middle: own };
-  }
-  const fits = (cell: number) => {
-    const column = (cells: number, least: number) => Math.max(cells + 6, least);
-    const sides = column(across(x) * cell, HEAD.x) + column(across(y) * cell, HEAD.y);
-    if (!middle) return sides + 120 <= width;
-    return sides + column(across(middle) * middleCell(cell), HEAD.middle) + 2 * GAP <= width;
-  };
+  const column = (cells: number, least: number) => Math.max(cells + 6, least);
+  const sides = (cell: number) => column(across(x) * cell, HEAD.x) + column(across(y) * cell, HEAD.y);
+  const between = (cell: number) => (middle ? column(across(middle) * middleCell(cell), HEAD.middle) : 0);
+  const fits = (cell: number) => sides(cell) + (middle ? between(cell) + 2 * GAP : 120) <= width;
   const tallest = Math.max(down(x), down(y));
   // Cells without numbers would be worse than a little scrolling.
   const most = Math.min(LARGEST, Math.max(READABLE_CELL, Math.floor(height / 2 / tallest)));
   let cell = most;
   while (cell > SMALLEST && !fits(cell)) cell -= 1;
-  return { cell, middle: middleCell(cell) };
+  // The others do not shrink for a bias: it has half of what they leave, since Y's small pictures want some of it too.
+  const left = Math.max(0, width - sides(cell) - between(cell) - 2 * GAP);
+  return { cell, middle: middleCell(cell), bias: biasCell(between(cell) + left / 2 - 6, middleCell(cell)) };
 }

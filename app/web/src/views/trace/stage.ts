@@ -39,12 +39,15 @@ export function stage(app: App): Stage {
   };
   const sized = computed(() => {
     const role = middleRole();
-    const needs = { x: planes.plane("x")(), y: planes.plane("y")(), middle: role && planes.plane(role)() };
+    const bias = "bias" in app.session.served()!.shapes;
+    const needs = {
+      x: planes.plane("x")(), y: planes.plane("y")(), middle: role && planes.plane(role)(), bias: bias ? planes.plane("bias")() : null,
+    };
     return sizes(needs, width(), height() - 412, arrangement());
   });
   const cell = (role: Role) =>
     role === "weight" || role === "dweight" || role === "indices" ? sized().middle
-      : role === "bias" || role === "dbias" ? Math.min(sized().middle, 30) : sized().cell;
+      : role === "bias" || role === "dbias" ? sized().bias : sized().cell;
   const element = h("div", { class: "stage", "data-layout": arrangement }, () => {
     if (roles() === "") return h("p", { class: "hint" }, "…");
     return content(app, planes, cell, arrangement, () => [sized(), arrangement(), roles()]);
