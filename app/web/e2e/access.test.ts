@@ -54,10 +54,10 @@ async function widen(page: Page, width: number): Promise<void> {
   });
 }
 
-/** Which of Trace's grids and the Inspector lie over one another. */
+/** Which of Trace's grids, their menus and the Inspector lie over one another. */
 function overlaps(page: Page): Promise<string[]> {
   return page.evaluate(() => {
-    const boxes = [...document.querySelectorAll("[data-tensor] canvas, .inspector")].map((one) => ({
+    const boxes = [...document.querySelectorAll("[data-tensor] canvas, .tensor-head .menu, .inspector")].map((one) => ({
       name: one.closest<HTMLElement>("[data-tensor]")?.dataset.tensor ?? "Inspector", box: one.getBoundingClientRect(),
     }));
     return boxes.flatMap(({ name, box: a }, at) => boxes.slice(at + 1)
@@ -246,14 +246,19 @@ describe("wishes of the system", () => {
     await done();
   });
 
-  it("sixteen biases stay in their column, however wide the window", async () => {
+  it("grids and what is above them stay in their columns, however much there is, and however wide the window", async () => {
     const { page, done } = await open(browser);
-    for (const op of ["conv", "conv_transpose"]) {
-      await go(page, link({ op, c: 1, o: 16, b: 1 }));
-      for (const width of [375, 720, 1024, 1200, 1440]) {
+    const layers = [
+      { op: "conv" }, { op: "conv_transpose" }, { dims: 1, size: "64", kernel: "11", config: { padding: 5 } },
+      { size: "64.64", kernel: "11.11", config: { padding: 5 } }, { dims: 3, size: "4.12.12", n: 4, kernel: "3.3.3" },
+    ];
+    for (const layer of layers) {
+      await go(page, link({ c: 1, o: 16, b: 1, ...layer }));
+      for (const width of [360, 375, 720, 1024, 1200, 1440]) {
+        const at = `${JSON.stringify(layer)} ${width}`;
         await widen(page, width);
-        expect(await overlaps(page), `${op} ${width}`).toEqual([]);
-        expect(await page.evaluate(() => document.documentElement.scrollWidth), `${op} ${width}`).toBeLessThanOrEqual(width);
+        expect(await overlaps(page), at).toEqual([]);
+        expect(await page.evaluate(() => document.documentElement.scrollWidth), at).toBeLessThanOrEqual(width);
       }
     }
     await done();

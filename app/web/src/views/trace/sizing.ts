@@ -10,7 +10,6 @@ export interface Needs {
 }
 
 const LARGEST = 46;
-const SMALLEST = 4;
 /** From this size on numbers can be read well. */
 export const READABLE_CELL = 28;
 const SMALLEST_WEIGHT = 24;
@@ -68,7 +67,7 @@ export function sizes(needs: Needs, width: number, height: number, arrangement: 
   // Cells without numbers would be worse than a little scrolling.
   const most = Math.min(LARGEST, Math.max(READABLE_CELL, Math.floor(height / 2 / tallest)));
   let cell = most;
-  while (cell > SMALLEST && !fits(cell)) cell -= 1;
+  while (cell > LEAST && !fits(cell)) cell -= 1;
   // The others do not shrink for a bias: it has half of what they leave, since Y's small pictures want some of it too.
   const left = Math.max(0, width - sides(cell) - between(cell) - 2 * GAP);
   return { cell, middle: middleCell(cell), bias: biasCell(between(cell) + left / 2 - 6, middleCell(cell)) };
