@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 
 from app.cors import Origins
 from app.counted import Counted
-from app.edge import ARRIVED, CONNECTION, GONE, HEAD, LINGER_S, REST
+from app.edge import ANSWERED, ARRIVED, CONNECTION, GONE, HEAD, LINGER_S, REST
 from app.errors import HeadersTooLarge, RequestTimeout, ServiceError
 from app.framing import FIELD_BYTES, LINE_BYTES, cause_of, feed, settle
 from app.gate import Gate, Refusal
@@ -33,7 +33,7 @@ from app.problems import problem
 from app.settings import Settings
 from app.telemetry import Telemetry
 from app.transport import Flow, unsent_bytes
-from app.unfinished import last_answer, story
+from app.unfinished import Last, last_answer, story
 
 _numbers = itertools.count(1)
 
@@ -70,7 +70,7 @@ class Connection(Counted):
         self.declining = False  # its head is told again, without its wish for another protocol
         self._first = NO_HEAD  # what the request that is coming in began with
         self._turned_away = False  # it has its answer already
-        self._last = b""  # the refusal that is told once those before it have their answers
+        self._last: Last | None = None  # what is told once those before it have their answers
         self._leaving: asyncio.TimerHandle | None = None  # set once a refusal has been sent
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -99,7 +99,7 @@ class Connection(Counted):
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, unless it is being fed what it can only swallow."""
-        if self._last or self._leaving is not None or self.transport.is_closing():
+        if self._last is not None or self._leaving is not None or self.transport.is_closing():
             return
         head = NO_HEAD
         # Whether the first byte is a request's first, and its answer could be sent at once.
@@ -188,7 +188,7 @@ class Connection(Counted):
             # Before the next request is begun, whose body may be in it.
             self.loop.call_soon(self._parse_on)
         super().on_response_complete()
-        if self._last and not self.answering() and not self.transport.is_closing():
+        if self._last is not None and not self.answering() and not self.transport.is_closing():
             self._leave(self._last)
         if self._patience.awaited == "body" and not self.answering():
             self._unset_keepalive_if_required()  # until the rest has come
@@ -253,7 +253,6 @@ class Connection(Counted):
         """Answer for a request that never comes to its end, and hang up."""
         record = story(self, self._patience.since)
         refusal = problem(error, record.request_id)
-        self.telemetry.connection_refused(refusal.slug)
         awaited, self._patience.awaited = self._patience.awaited, None
         self._held.clear()
         if waits := awaited == "body" and bool(self.pipeline):
@@ -261,21 +260,25 @@ class Connection(Counted):
             self.cycle = self.pipeline[0][0] if self.pipeline else self._current  # type: ignore[assignment]
         owed = self.answering() and (waits or awaited != "body")
         if self.answering() and not owed and self.cycle.response_started:
+            self.telemetry.connection_refused(refusal.slug)
             self.transport.close()
             return
         more = self.server_state.default_headers + self.origins.headers(record.headers)
-        answer = last_answer(refusal, record, more)
+        last = last_answer(refusal, record, more)
         if owed:
             # The requests before it have theirs first.
-            self._last = answer
+            self._last = last
             self.flow.pause_reading()
         else:
-            self._leave(answer)
+            self._leave(last)
 
-    def _leave(self, answer: bytes) -> None:
+    def _leave(self, last: Last) -> None:
         """Hang up once the client has: it may still be sending, and would never see the refusal."""
-        self.transport.write(answer)
+        self.transport.write(last.answer)
+        self.telemetry.request_done(last.record)
         if self.answering():
+            answered = {ANSWERED: True}
+            self.cycle.scope |= answered  # type: ignore[typeddict-item]
             self.cycle.disconnected = True
             self.cycle.message_event.set()
             if self._incoming is not None:

@@ -47,6 +47,9 @@ LAST = "convoke.last"
 ARRIVED = "convoke.arrived"
 """Key, in a scope, of the arrival of the request's first byte, where the connection noted it."""
 
+ANSWERED = "convoke.answered"
+"""Key, in a scope, that is true where the connection has answered instead, and has told so."""
+
 CLIENT_GONE = 499
 """Status under which requests are counted whose client left before the answer."""
 
@@ -120,7 +123,8 @@ class Edge:
                 lingers = await self._refuse(error, scope, answer)
         finally:
             self._lifecycle.end()
-            self._telemetry.request_done(record)
+            if ANSWERED not in scope:
+                self._telemetry.request_done(record)
         if lingers:
             await self._linger(LINGER_S if _is_endless(record) else self._body_timeout_s, receive)
             await answer({"type": "http.response.body"})

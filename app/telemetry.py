@@ -115,7 +115,7 @@ class Telemetry:
         self._rejects.labels(refusal.slug).inc(requests)
 
     def connection_refused(self, reason: str) -> None:
-        """A connection was refused or ended for what came over it, before it was a request."""
+        """A connection was ended without another word, as nothing came over it any more or no HTTP."""
         self._rejects.labels(reason).inc()
 
     def batch_done(

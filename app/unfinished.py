@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from app.edge import RECORD, UNKEPT, new_request_id, record_of
 from app.heads import Headers
@@ -19,12 +19,21 @@ class Owner(Protocol):
         begun: a request has begun and is not whole.
         scope: its own, with the headers that have come; its method is there once all of them have.
         parser, url: that read it.
+        client: address and port, where they are known.
     """
 
     begun: bool
     scope: Any
     parser: Any
     url: bytes
+    client: tuple[str, int] | None
+
+
+class Last(NamedTuple):
+    """The whole answer after which a connection is closed, and the story of what it answers."""
+
+    record: Record
+    answer: bytes
 
 
 def story(owner: Owner, since: float) -> Record:
@@ -35,24 +44,26 @@ def story(owner: Owner, since: float) -> Record:
     """
     if not owner.begun:
         # The headers that were read last are those of a request that has an answer of its own.
-        return Record(new_request_id(), {}, since)
+        client = owner.client[0] if owner.client else ""
+        return Record(new_request_id(), {}, since, client=client)
     record = owner.scope.get(RECORD)
     if record is not None:
-        return replace(record)  # the other is told by the application, which began it
+        return replace(record)  # the application goes on with its own
     # Before the address has come, the parser's method may be that of the request before.
     method = owner.parser.get_method().decode() if owner.url else ""
     return record_of({"method": method, "path": "", **owner.scope})
 
 
-def last_answer(refusal: Problem, record: Record, more: Headers) -> bytes:
-    """A problem as the whole answer after which the connection is closed.
+def last_answer(refusal: Problem, record: Record, more: Headers) -> Last:
+    """Answer with a problem, and end the story with that.
 
     Args:
         record: of the request; to `HEAD` the body is not sent, whose length is told all the same.
         more: headers beside those that follow from these.
     """
-    record.status = refusal.status
+    record.status, record.problem = refusal.status, refusal.slug
     own = UNKEPT, (b"connection", b"close")
     headers = (*more, *refusal.fields(), *record.common_headers(), *own)
     body = b"" if record.method == "HEAD" else refusal.body
-    return head(refusal.status, headers) + body
+    record.bytes_out = len(body)
+    return Last(record, head(refusal.status, headers) + body)

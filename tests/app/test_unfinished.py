@@ -9,8 +9,12 @@ import math
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from app.edge import RECORD, record_of
+from app.edge import RECORD, ClientGone, Edge, record_of
+from app.errors import RateLimited
+from app.lifecycle import Lifecycle
+from app.options import load
 from app.record import Record
+from app.telemetry import Telemetry
 from tests.app.connecting import Transport, connected
 
 ORIGIN = b"https://page.example"
@@ -47,9 +51,14 @@ DATE = (b"date", b"Wed, 25 Nov 2026 03:34:46 GMT")
 
 
 class Answer:
-    """A refusal as it was written, once the server has hung up."""
+    """A refusal as it was written, once the server has hung up.
 
-    def __init__(self, transport: Transport) -> None:
+    Attributes:
+        told: what telemetry was told of, if anything.
+    """
+
+    def __init__(self, transport: Transport, told: list[Record] | None = None) -> None:
+        self.told = told
         *_, written, end = transport.written
         assert end == b"", "it goes on"
         head, _, self.body = written.partition(b"\r\n\r\n")
@@ -68,6 +77,13 @@ async def serving(scope: Scope, _receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body"})
 
 
+def told_to(telemetry: Telemetry) -> list[Record]:
+    """What telemetry is told of from now on."""
+    told: list[Record] = []
+    telemetry.request_done = told.append  # type: ignore[assignment, method-assign]
+    return told
+
+
 def refused(*data: bytes) -> Answer:
     """The refusal of what is sent, all of it or, after some time, for what has not come."""
 
@@ -75,13 +91,14 @@ def refused(*data: bytes) -> Answer:
         settings = {"cors_origins": (ORIGIN.decode(),), "max_header_bytes": 1024}
         connection, transport = connected(serving, **settings)
         connection.server_state.default_headers = [DATE]
+        told = told_to(connection.telemetry)
         for each in data:
             for start in range(0, len(each), PIECE):
                 connection.data_received(each[start : start + PIECE])
             await asyncio.sleep(0.01)
         if not transport.written or transport.written[-1]:
             connection.expire(math.inf)
-        return Answer(transport)
+        return Answer(transport, told)
 
     return asyncio.run(scenario())
 
@@ -137,6 +154,71 @@ def test_a_request_that_the_application_has_keeps_the_id_that_it_was_given_there
     answer = asyncio.run(scenario())
     assert answer.headers["x-request-id"] == given[0].request_id
     assert not given[0].status, "what becomes of it, the application finds out itself"
+
+
+@pytest.mark.parametrize(("status", "data"), REFUSED.values(), ids=REFUSED)
+def test_a_refusal_is_told_to_the_log_and_the_metrics(status: int, data: bytes) -> None:
+    answer = refused(data)
+    assert answer.told is not None
+    (record,) = answer.told
+    assert record.request_id == "q2"
+    assert record.status == status
+    assert record.bytes_out == len(answer.body)
+    assert json.loads(answer.body)["type"] == f"/problems/{record.problem}"
+
+
+def test_a_refused_connection_is_told_of_with_its_address() -> None:
+    async def scenario() -> Answer:
+        connection, transport = connected(serving)
+        told = told_to(connection.telemetry)
+        connection.client = ("192.0.2.1", 5)
+        connection._refuse(RateLimited(retry_after=1.0))
+        return Answer(transport, told)
+
+    answer = asyncio.run(scenario())
+    assert answer.told is not None
+    (record,) = answer.told
+    assert record.request_id == answer.headers["x-request-id"]
+    assert (record.client, record.status, record.problem) == ("192.0.2.1", 429, "rate-limited")
+
+
+def test_an_answer_to_head_is_told_of_without_a_body() -> None:
+    answer = refused(b"HEAD /livez HTTP/1.1\r\n\r\n")
+    assert answer.told is not None
+    assert [(record.status, record.bytes_out) for record in answer.told] == [(400, 0)]
+
+
+@pytest.mark.parametrize("rest", [b"", b"zz\r\n"], ids=["not yet there", "there at once"])
+def test_what_the_connection_answers_the_application_does_not_tell_of(rest: bytes) -> None:
+    """Else it would count as a client's that left."""
+
+    async def waiting(_scope: Scope, receive: Receive, _send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        raise ClientGone
+
+    async def scenario() -> list[Record]:
+        telemetry, begun, over = Telemetry(), asyncio.Event(), asyncio.Event()
+        edge = Edge(waiting, load({}), telemetry, Lifecycle())
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            begun.set()
+            await edge(scope, receive, send)
+            over.set()
+
+        connection, _ = connected(app)
+        told, told_by_application = told_to(connection.telemetry), told_to(telemetry)
+        connection.data_received(ASKING + b"Transfer-Encoding: chunked\r\n\r\n" + rest)
+        async with asyncio.timeout(30):
+            await begun.wait()
+            if not rest:
+                connection.data_received(b"zz\r\n")
+            await over.wait()
+        assert told_by_application == []
+        return told
+
+    (record,) = asyncio.run(scenario())
+    assert (record.request_id, record.status) == ("q2", 400)
 
 
 @pytest.mark.parametrize(
