@@ -37,10 +37,6 @@ def attend(control_fd: int, answer: Callable[[Message], Message]) -> None:
     The process ends when the server closes its end of the control socket, and so also when the
     server is killed, even in the middle of an answer.
     """
-    # Ctrl-C, a service manager's SIGTERM and the SIGHUP of a terminal that closes reach the whole group;
-    # the server drains, then ends us.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
     control = socket.socket(fileno=control_fd)
     _end_with_server(control)
     _die_first()

@@ -7,7 +7,8 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,13 @@ with another."""
 
 LEAVE_TIMEOUT_S = 1.0
 """How long a process that was told to leave may take."""
+
+LOOK_S = 1e-3
+"""How often it is looked whether a process that is ending has ended."""
+
+FOR_THE_SERVER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, a service manager's SIGTERM and the SIGHUP of a terminal that closes reach the whole group; the
+server drains, then ends the others."""
 
 _BLAS_THREADS = (
     "OPENBLAS_NUM_THREADS",
@@ -55,7 +63,7 @@ class Child:
         self._arguments = arguments
         self._urgent = urgent
         self._control: socket.socket | None = None
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._unpacker = Unpacker()
         self._waiting: asyncio.Future[Any] | None = None
         self._reason = CRASHED
@@ -80,13 +88,13 @@ class Child:
         self._control, theirs = socket.socketpair()
         self._control.setblocking(False)
         fds = [theirs.fileno(), *self._fds]
-        with theirs:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                *map(str, [*fds, *self._arguments]),
+        with theirs, _blocked():
+            # Not the loop's way: uvloop starts processes that block no signal, whoever starts them.
+            self._process = subprocess.Popen(
+                [*self._command, *map(str, [*fds, *self._arguments])],
                 pass_fds=fds,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
                 env=_environment(),
             )
         # One that has died already is told of by its socket.
@@ -143,8 +151,7 @@ class Child:
         """End the process at once."""
         self._reason = reason
         if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            self._process.kill()
 
     async def close(self) -> None:
         """Let the process leave, or end it; give back its socket and its entry."""
@@ -158,10 +165,10 @@ class Child:
             try:
                 # Not `wait_for`: until Python 3.12 it loses a cancellation that comes with the end.
                 async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                    await self._process.wait()
+                    await _end_of(self._process)
             except TimeoutError:
                 self.kill(self._reason)
-                await self._process.wait()
+                await _end_of(self._process)
 
     def _read(self) -> None:
         """Take what the process sent; the end of the stream is the end of the process."""
@@ -183,7 +190,7 @@ class Child:
         assert self._process is not None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                await self._process.wait()
+                await _end_of(self._process)
         if self._reason == CRASHED:
             if self._process.returncode == -signal.SIGKILL:
                 self._reason = KILLED
@@ -198,6 +205,26 @@ class Child:
             self._waiting.set_exception(outcome)
         else:
             self._waiting.set_result(outcome)
+
+
+async def _end_of(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process has ended, and give back its entry."""
+    while process.poll() is None:
+        await asyncio.sleep(LOOK_S)
+
+
+@contextlib.contextmanager
+def _blocked() -> Iterator[None]:
+    """Have what is started now leave signals to the server, from before its first instruction on.
+
+    Until it could see to that itself, Python would end by one, or with a traceback in the midst of the log.
+    Meanwhile they reach us by another thread, or a moment later.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_SERVER)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _environment() -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import resource
-import signal
 import socket
 import subprocess
 import sys
@@ -91,15 +90,6 @@ def test_it_says_that_it_is_ready_and_answers_in_order() -> None:
         it.ask({"b": [2]})
         assert it.reply() == {"to": {"a": 1}}
         assert it.reply() == {"to": {"b": [2]}}
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_are_left_to_the_server(number: signal.Signals) -> None:
-    with attending() as it:
-        it.reply()
-        it.process.send_signal(number)
-        it.ask({"still": "there"})
-        assert it.reply() == {"to": {"still": "there"}}
 
 
 @pytest.mark.parametrize("busy", [False, True])

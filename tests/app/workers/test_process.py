@@ -243,6 +243,27 @@ async def test_one_that_is_killed_before_its_turn_is_settled_is_a_death_too(
     await worker.close()
 
 
+SIGNALLED = """
+import os, sys
+os.kill(os.getpid(), int(sys.argv[1]))
+from app.workers.process_main import main
+main(sys.argv[2:])
+"""
+
+
+@scenario
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_signals_are_left_to_the_server_from_the_start(number: signal.Signals) -> None:
+    command = (sys.executable, "-c", SIGNALLED, str(int(number)))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    worker = ProcessWorker(ProcessOptions(command=command))
+    await worker.start()
+    os.kill(worker.pid, number)
+    assert await answered(worker, job())
+    await worker.close()
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
 BEGINNING = """
 import os, pathlib, sys, time
 time.sleep(0.3)
