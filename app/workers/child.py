@@ -162,6 +162,8 @@ class Child:
             self._burial.cancel()
         self._waiting = None
         if self._process is not None:
+            if not self._ready:
+                self.kill(self._reason)  # it would hear of it only then, and has nothing to end
             try:
                 # Not `wait_for`: until Python 3.12 it loses a cancellation that comes with the end.
                 async with asyncio.timeout(LEAVE_TIMEOUT_S):
