@@ -77,9 +77,9 @@ class Strip:
 
 @lru_cache(maxsize=1024)
 def unbordered(c: Correlation) -> Correlation:
-    """The same correlation with zeros in the padding."""
+    """The same correlation with zeros in the padding, whose weights are rows of channels."""
     # A plain sum, as what is run for such padding is called.
-    return replace(c, mode="zeros", wanted="direct")
+    return replace(c, mode="zeros", wanted="direct", taps_apart=False)
 
 
 def suits(c: Correlation) -> bool:

@@ -66,7 +66,12 @@ def _samples(c: Correlation) -> int:
 
 def pay(c: Correlation) -> bool:
     """True where it takes less time than rows of channels, by random layers."""
-    return c.channels >= (LEAST_STRIDED if _strided(c) else LEAST_CHANNELS)
+    return c.channels >= (LEAST_STRIDED if _strided(c) else LEAST_CHANNELS) and not _skips(c)
+
+
+def _skips(c: Correlation) -> bool:
+    """Whether inputs lie between windows, which would be copied for nothing."""
+    return any(axis.stride > axis.extent for axis in c.axes)
 
 
 def _strided(c: Correlation) -> bool:
@@ -77,7 +82,7 @@ def pay_for_weight(c: Correlation) -> bool:
     """True where the gradient of the weight takes less time so."""
     gathers = (_strided(c) and c.taps <= MOST_TAPS) or c.outputs >= MANY_OUTPUTS
     few = c.taps * c.channels * c.outputs <= SUMS_FOR_EACH * c.places
-    return c.channels >= LEAST_CHANNELS and gathers and few
+    return c.channels >= LEAST_CHANNELS and gathers and few and not _skips(c)
 
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
@@ -129,13 +134,15 @@ def _add(
     """`backward_weight` of pixels (N, *S, C) and upstream (N, *P, O) for requests: dw (R, O, C, *K)."""
     found = dw.transpose(0, *range(3, dw.ndim), 2, 1)
     turned = found.strides[-1] != found.itemsize  # rows of filters, as in OHWI
-    size, depth = c.taps * c.channels, c.outputs
+    size = c.taps * c.channels
     shared = [in_shares(_pieces(c, span), SHARES) for span in samples]
-    shape = (len(samples), max(1, *map(len, shared)), *((depth, size) if turned else (size, depth)))
-    sums = np.zeros(shape, dw.dtype)
+    sums = [
+        [_place(c, out, turned), *(_room(c, dw.dtype, turned) for _ in shares[1:])]
+        for out, shares in zip(found, shared, strict=True)
+    ]
 
     def block(request: int, share: int, o: slice, pieces: Sequence[tuple[slice, Tile]]) -> None:
-        own = sums[request, share]
+        own = sums[request][share]
         own = own[o] if turned else own[:, o]
         for number, (n, tile) in enumerate(pieces):
             check_stop()
@@ -156,11 +163,34 @@ def _add(
         for o in direct.slices(c.outputs, c.share)
     ]
     for_each(block, jobs, c.flops * sum(span.stop - span.start for span in samples))
-    for total, out in zip(sums, found, strict=True):
-        for share in total[1:]:
-            total[0] += share
-        whole = total[0].T if turned else total[0]
-        np.copyto(out, whole.reshape(out.shape, copy=False))
+    for (whole, *others), shares, out in zip(sums, shared, found, strict=True):
+        if not shares:
+            out[...] = 0
+            continue
+        for other in others:
+            whole += other
+        if not np.may_share_memory(whole, out):
+            np.copyto(out, (whole.T if turned else whole).reshape(out.shape, copy=False))
+
+
+def _place(c: Correlation, out: Array, turned: bool) -> Array:
+    """Where sums for out (*K, C, O) go, as (K·C, O) or turned: there, if its rows are runs of numbers."""
+    shape = c.taps * c.channels, c.outputs
+    try:
+        there = out.reshape(shape, copy=False)
+    except ValueError:
+        return _room(c, out.dtype, turned)
+    there = there.T if turned else there
+    return (
+        there
+        if there.strides[0] > there.strides[1] == out.itemsize
+        else _room(c, out.dtype, turned)
+    )
+
+
+def _room(c: Correlation, dtype: np.dtype[Any], turned: bool) -> Array:
+    shape = c.taps * c.channels, c.outputs
+    return np.empty(shape[::-1] if turned else shape, dtype)
 
 
 def _pieces(c: Correlation, span: slice) -> list[tuple[slice, Tile]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,12 @@ from engine.kernels.requests import SHARES, samples_of
 from engine.threads import for_each
 
 Array = NDArray[Any]
+
+ROWS = 1 << 18
+"""Weights in the rows of a product for several samples: they are read from the second-level cache."""
+
+MOST_WORK = 1 << 28
+"""Multiplications of one call, about, so that whoever wants it ended need not wait."""
 
 
 @lru_cache(maxsize=4096)
@@ -42,7 +49,8 @@ def column(c: Correlation, x: Array) -> Array | None:
     """x (N, G, C, *S) as (N, G, C·K, 1, ...), if it lies in memory so; with channels last K·C."""
     shape = (*x.shape[:2], c.channels * c.taps, *(1 for _ in c.axes))
     if c.channels_last:
-        x = x.transpose(0, 1, *range(3, x.ndim), 2)
+        # Weights come in another order then, so that there is no other way; nor do parts of such maps come.
+        return x.transpose(0, 1, *range(3, x.ndim), 2).reshape(shape, copy=False)
     try:
         return x.reshape(shape, copy=False)
     except ValueError:
@@ -77,18 +85,26 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
         if made.strides[-1] != made.itemsize:
             # BLAS writes rows whose numbers lie side by side.
             made, left, right = made.T, right.T, left.T
-        # Of one sample there is nothing to add, for which `matmul` takes 50 times as long.
-        alone = left.shape[1] == 1
-        (np.multiply if alone else np.matmul)(left, right, out=made)
+        if left.shape[1] != 1:
+            np.matmul(left, right, out=made)
+            return
+        # Of one sample there is nothing to add but 0, for which `matmul` takes 50 times as long.
+        np.multiply(left, right, out=made)
+        made += 0
 
-    each = max(1, -(-c.outputs // SHARES))
     cuts = (
         (request, own, g, o)
         for request, own in enumerate(samples_of(rows))
         for g in range(c.groups)
-        for o in direct.slices(c.outputs, each)
+        for o in direct.slices(c.outputs, _outputs(c, own.stop - own.start))
     )
     for_each(block, cuts, c.flops * len(x))
+
+
+def _outputs(c: Correlation, samples: int) -> int:
+    """Outputs of one product of the gradient of the weight."""
+    fitting = MOST_WORK // max(1, c.channels * samples)
+    return max(1, min(-(-c.outputs // SHARES), fitting))
 
 
 def gradient(c: Correlation, dw: Array) -> Array | None:
@@ -102,17 +118,22 @@ def gradient(c: Correlation, dw: Array) -> Array | None:
 
 
 def _multiply(c: Correlation, matrix: Array, x: Array, add: Array | None, y: Array) -> None:
-    """y = matrix · x + add, a product for each sample and group."""
+    """y = matrix · x + add, a product for each sample and group, and some of the rows."""
     first = (..., *(0 for _ in c.axes), None)
     factors, results = x[first], y[first]
 
-    def block(n: slice) -> None:
-        made = results[n]
-        np.matmul(matrix, factors[n], out=made)
+    def block(n: slice, rows: slice) -> None:
+        made = results[n, :, rows]
+        np.matmul(matrix[:, rows], factors[n], out=made)
         if add is not None:
-            made += add[..., None]
+            made += add[:, rows, None]
         settle(made)
 
-    samples = y.shape[0]
+    samples, size = y.shape[0], matrix.shape[1]
+    # Columns that lie side by side are read as they lie, by all rows.
+    if matrix.strides[1] > matrix.strides[2]:
+        size = max(1, ROWS // (c.groups * matrix.shape[2]))
     each = samples if c.flops * samples < SHARED_FLOPS else -(-samples // SHARES)
-    for_each(block, ((n,) for n in direct.slices(samples, max(1, each))), c.flops * samples)
+    each = min(each, MOST_WORK // (c.groups * size * matrix.shape[2]))
+    cuts = product(direct.slices(samples, max(1, each)), direct.slices(matrix.shape[1], size))
+    for_each(block, cuts, c.flops * samples)

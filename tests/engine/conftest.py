@@ -59,6 +59,7 @@ SMALLEST = (
     (banding, "LEAST_WORK"),
     (banding, "LEAST_IN_PLACE"),
     (channels_last, "LEAST_CHANNELS"),
+    (channels_last, "LEAST_STRIDED"),
     (depthwise, "LEAST_RUNS"),
     (depthwise, "LEAST_SUMMED"),
     (planes, "LEAST_WORK"),

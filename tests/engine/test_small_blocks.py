@@ -78,7 +78,6 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
         patch.setattr(turning, "ROWS_BYTES", part)
         patch.setattr(turning, "STREWN", 0)
         patch.setattr(turning, "MANY", 0)
-        patch.setattr(channels_last, "LEAST_CHANNELS", 0)
         patch.setattr(banding, "WHOLE_COLUMNS", 8)
         patch.setattr(banding, "LEAST_COLUMNS", 2)
         patch.setattr(fitting, "ROOM", part)

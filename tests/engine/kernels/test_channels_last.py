@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.kernels import channels_last, dispatch, single, turning
+from engine.kernels import bordered, channels_last, dispatch, single, turning
 from engine.threads import beside_scratch, get_threads
 from tests.engine.memory import assert_workspace_holds
 
@@ -189,3 +189,24 @@ def test_few_channels_go_another_way() -> None:
     c = layer.plan().geometry.correlation
     assert channels_last.suits(c)
     assert not dispatch.goes_tap_by_tap(c)
+
+
+@pytest.mark.parametrize("mode", ["circular", "reflect", "replicate"])
+@pytest.mark.parametrize("order", ["WIO", "OWI", "WOI", "IWO"])
+def test_padding_that_is_a_whole_window_is_read_in_the_order_of_its_weights(
+    mode: str, order: str
+) -> None:
+    config = {"stride": 80, "padding": 80, "padding_mode": mode}
+    layer = Layer("conv", order, config, 24, 8, 80, 300)
+    y = engine.forward("conv", layer.config, **layer.given)["y"]
+    dy = np.random.default_rng(1).standard_normal(y.shape, np.float32)
+    assert bordered.suits(layer.plan().geometry.correlation)
+    got = engine.backward("conv", layer.config, ["dx"], **layer.given, dy=dy)["dx"]
+    np.testing.assert_allclose(got, layer.expected(dy)["dx"], 1e-4, 1e-3)
+
+
+def test_inputs_between_windows_are_not_copied() -> None:
+    layer = Layer("conv", "HWIO", {"stride": 3}, 32, 32, 2, 20, 20)
+    c = layer.plan().geometry.correlation
+    assert not dispatch.goes_tap_by_tap(c)
+    assert dispatch.plain_weight(c) is not channels_last.backward_weight

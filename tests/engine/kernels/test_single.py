@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import engine
 from engine.geometry import Axis, strided_out
 from engine.kernels import dispatch, single
 from engine.kernels.correlation import Correlation
@@ -97,3 +98,46 @@ def test_a_sample_has_the_same_bits_in_any_company(
 )
 def test_others_are_left_to_others(c: Correlation) -> None:
     assert single.window(c) is None
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_the_gradient_of_the_weight_is_a_sum_also_of_one_sample(layout: str, samples: int) -> None:
+    """0 and -0.0 come to 0.0."""
+    x, w = -np.ones((samples, 3, 3, 3), np.float32), np.ones((3, 3, 3, 3), np.float32)
+    dy = np.zeros((samples, 3, 1, 1) if layout == "NCHW" else (samples, 1, 1, 3), np.float32)
+    found = engine.backward("conv", {"layout": layout}, ["dweight"], x=x, weight=w, dy=dy)
+    assert not np.signbit(found["dweight"]).any()
+
+
+@pytest.mark.parametrize("order", ["OIHW", "HWIO", "OHWI", "HWOI"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("small", [False, True])
+def test_gradients_of_weights_are_those_of_each_request(
+    order: str, layout: str, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if small:
+        monkeypatch.setattr(single, "MOST_WORK", 100)
+        monkeypatch.setattr(single, "ROWS", 50)
+    rng, rows = np.random.default_rng(0), (2, 0, 1, 3)
+    x = rng.standard_normal((6, 4, 5, 5))
+    w, dy = rng.standard_normal((7, 4, 5, 5)), rng.standard_normal((6, 7, 1, 1))
+    axes = ["OIHW".index(letter) for letter in order]
+    last = layout == "NHWC"
+    given = {
+        "x": np.ascontiguousarray(np.moveaxis(x, 1, -1)) if last else x,
+        "weight": np.ascontiguousarray(w.transpose(axes)),
+        "dy": dy.reshape(6, 1, 1, 7) if last else dy,
+    }
+    specs = {name: engine.TensorSpec(a.shape, "float64") for name, a in given.items()}
+    config = {"layout": layout, "weight_layout": order}
+    call, _ = engine.prepare("conv", "backward", config, specs, None)
+    found = engine.run(call, given, rows)
+    dx = np.einsum("oihw,no->nihw", w, dy[..., 0, 0])
+    np.testing.assert_allclose(found["dx"], np.moveaxis(dx, 1, -1) if last else dx, 1e-12, 1e-12)
+    start = 0
+    for request, count in enumerate(rows):
+        own = slice(start, start + count)
+        want = np.einsum("no,nihw->oihw", dy[own, :, 0, 0], x[own]).transpose(axes)
+        np.testing.assert_allclose(found["dweight"][request], want, 1e-12, 1e-12)
+        start += count
