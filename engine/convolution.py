@@ -217,12 +217,13 @@ class Convolution(Operation):
         elif "y" in out:
             self._linear(plan, given, out["y"])
         c, upstream = geometry.correlation, geometry.grouped(dy)
-
-        def weights(name: str) -> Array:
-            return geometry.weights(given["weight"], adjoint=self.adjoint == (name == "y"))
-
         both = {
-            "dx": lambda: self.apply_input(c, upstream, weights("dx"), geometry.grouped(out["dx"])),
+            "dx": lambda: self.apply_input(
+                c,
+                upstream,
+                geometry.weights(given["weight"], adjoint=not self.adjoint),
+                geometry.grouped(out["dx"]),
+            ),
             "dweight": lambda: self.apply_weight(
                 c, geometry.grouped(given["x"]), upstream, rows, geometry.gradients(out["dweight"])
             ),

@@ -27,6 +27,7 @@ from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.requests import SHARES, in_shares, samples_of
+from engine.kernels.viewing import viewed
 from engine.threads import PART_BYTES, alike, check_stop, for_each, get_threads
 
 Array = NDArray[Any]
@@ -97,7 +98,7 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         target = results[(n, *(slice(lo, hi) for lo, hi in tile), o)]
         v = views(c, tile, len(target))
         v.load(pixels[n])
-        made = _rows(target)
+        made = viewed(target, (len(target), -1, target.shape[-1]))
         out = made
         if out is None:
             out = direct.part(2, (*v.rows.shape[:2], target.shape[-1]), y.dtype)
@@ -176,16 +177,12 @@ def _add(
 def _place(c: Correlation, out: Array, turned: bool) -> Array:
     """Where sums for out (*K, C, O) go, as (K·C, O) or turned: there, if its rows are runs of numbers."""
     shape = c.taps * c.channels, c.outputs
-    try:
-        there = out.reshape(shape, copy=False)
-    except ValueError:
-        return _room(c, out.dtype, turned)
-    there = there.T if turned else there
-    return (
-        there
-        if there.strides[0] > there.strides[1] == out.itemsize
-        else _room(c, out.dtype, turned)
-    )
+    there = viewed(out, shape)
+    if there is not None:
+        there = there.T if turned else there
+        if there.strides[0] > there.strides[1] == out.itemsize:
+            return there
+    return _room(c, out.dtype, turned)
 
 
 def _room(c: Correlation, dtype: np.dtype[Any], turned: bool) -> Array:
@@ -207,25 +204,16 @@ def _passed(upstream: Array, n: slice, tile: Tile, o: slice) -> Array:
     """Some outputs of a tile of upstream (N, *P, O) as (n·T, o)."""
     given = upstream[(n, *(slice(lo, hi) for lo, hi in tile), o)]
     shape = (prod(given.shape[:-1]), given.shape[-1])
-    try:
-        return given.reshape(shape, copy=False)
-    except ValueError:
-        copied = direct.part(2, shape, given.dtype)
-        copied.reshape(given.shape)[...] = given
-        return copied
+    passed = viewed(given, shape)
+    if passed is None:
+        passed = direct.part(2, shape, given.dtype)
+        passed.reshape(given.shape)[...] = given
+    return passed
 
 
 def _pixels(a: Array) -> Array:
     """A view (N, *S, C) of (N, 1, C, *S)."""
     return a[:, 0].transpose(0, *range(2, a.ndim - 1), 1)
-
-
-def _rows(target: Array) -> Array | None:
-    """Pixels (n, *T, O) as (n, T, O), if they lie so."""
-    try:
-        return target.reshape(len(target), -1, target.shape[-1], copy=False)
-    except ValueError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.patches import gather, lay, scatter, within
 from engine.kernels.products import LINE, in_place_last, multiply
+from engine.kernels.viewing import viewed
 from engine.threads import PART_BYTES, alike, for_each, get_threads, scratch
 
 Array = NDArray[Any]
@@ -164,9 +165,8 @@ def flat_view(block: Array, width: int) -> Array | None:
     if block.flags.c_contiguous:
         # Most are, and to try takes twice as long.
         return block.reshape(*block.shape[:3], width)
-    try:
-        flat = block.reshape((*block.shape[:3], width), copy=False)
-    except ValueError:
+    flat = viewed(block, (*block.shape[:3], width))
+    if flat is None:
         return None
     return flat if flat.itemsize in flat.strides[2:] or width == 1 else None
 

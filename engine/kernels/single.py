@@ -21,6 +21,7 @@ from engine.kernels import direct
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.nan import settle
 from engine.kernels.requests import SHARES, samples_of
+from engine.kernels.viewing import viewed
 from engine.threads import for_each
 
 Array = NDArray[Any]
@@ -51,10 +52,7 @@ def column(c: Correlation, x: Array) -> Array | None:
     if c.channels_last:
         # Weights come in another order then, so that there is no other way; nor do parts of such maps come.
         return x.transpose(0, 1, *range(3, x.ndim), 2).reshape(shape, copy=False)
-    try:
-        return x.reshape(shape, copy=False)
-    except ValueError:
-        return None
+    return viewed(x, shape)
 
 
 def suits(c: Correlation) -> bool:
@@ -111,10 +109,7 @@ def gradient(c: Correlation, dw: Array) -> Array | None:
     """dw (R, G, O, C, *K) as (R, G, O, C·K), if it lies in memory so; with channels last K·C."""
     if c.channels_last:
         dw = dw.transpose(0, 1, 2, *range(4, dw.ndim), 3)
-    try:
-        return dw.reshape(*dw.shape[:3], c.channels * c.taps, copy=False)
-    except ValueError:
-        return None
+    return viewed(dw, (*dw.shape[:3], c.channels * c.taps))
 
 
 def _multiply(c: Correlation, matrix: Array, x: Array, add: Array | None, y: Array) -> None:

@@ -22,6 +22,7 @@ from engine.kernels.direct import part, slices
 from engine.kernels.gathering import Index, as_items
 from engine.kernels.patches import within
 from engine.kernels.products import LINE
+from engine.kernels.viewing import viewed
 from engine.threads import aligned, for_each
 
 Array = NDArray[Any]
@@ -74,10 +75,7 @@ def tap_by_tap(weights: Array) -> Array:
     """Weights (O, C, *K) with an axis of channels last in memory, as (1, O, K·C): a view if they lie so."""
     taps = weights.transpose(0, *range(2, weights.ndim), 1)
     shape = (1, len(weights), weights[0].size)
-    try:
-        found = taps.reshape(shape, copy=False)
-    except ValueError:
-        found = None
+    found = viewed(taps, shape)
     if found is not None and min(found.strides) > 0:  # BLAS reads nothing backwards
         return found
     turned = taps.strides[0] < taps.strides[-1]
@@ -111,7 +109,7 @@ def laid_out(weights: Array) -> Array:
         return np.ascontiguousarray(weights)
     found = aligned(weights.shape, weights.dtype)
     source, target = weights, found
-    flat, one = _flat(weights), weights.itemsize
+    flat, one = viewed(weights, (*weights.shape[:2], -1)), weights.itemsize
     if flat is not None:  # taps lie apart, or in another order, in no layout of any library
         lain = found.reshape(flat.shape)
         if flat.strides[0] == one and flat[0, 0].nbytes * LINE < ROWS_BYTES:
@@ -131,14 +129,6 @@ def _copy(source: Array, target: Array, each: int, size: int) -> None:
         target[some] = source[some]
 
     for_each(block, ((some,) for some in slices(len(source), each)), COPYING * size)
-
-
-def _flat(weights: Array) -> Array | None:
-    """A view (O, C, K), if taps lie so."""
-    try:
-        return weights.reshape(*weights.shape[:2], -1, copy=False)
-    except ValueError:
-        return None
 
 
 def _turn(source: Array, target: Array) -> None:
