@@ -6,13 +6,14 @@
 Names, fields, defaults and errors are those of the HTTP contract; the service is this, made reachable.
 """
 
+from engine.arena import SCRATCH_BYTES
 from engine.calls import Call, Cost
 from engine.errors import EngineError, Issue, Stopped
 from engine.execute import run, split
 from engine.face import Planned, backward, forward, operations, plan
 from engine.plans import Plan, TensorSpec
 from engine.resolve import prepare
-from engine.threads import SCRATCH_BYTES, set_threads, set_wakeful
+from engine.threads import set_threads, set_wakeful
 
 __all__ = [
     "SCRATCH_BYTES",

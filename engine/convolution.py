@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.activation_option import ACTIVATION, require_held
+from engine.arena import PART_BYTES, SCRATCH_BYTES
 from engine.arrangement import Arrangement
 from engine.errors import InvalidValue, fail
 from engine.geometry import Axis, same_padding
@@ -28,7 +29,7 @@ from engine.layouts import channels_first, read_layout, read_weight_layout, spli
 from engine.operation import Operation, Tails, require_rank, require_tail
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
 from engine.plans import Action, Plan
-from engine.threads import PART_BYTES, SCRATCH_BYTES, for_each
+from engine.threads import for_each
 
 Array = NDArray[Any]
 
@@ -229,7 +230,7 @@ class Convolution(Operation):
             ),
         }
         wanted = ((name,) for name in both if name in out)  # so threads wait for each other once
-        for_each(lambda name: both[name](), wanted, 2 * c.flops * len(dy))
+        for_each(lambda name: both[name](), wanted, 2 * c.flops * len(dy), branches=True)
         if "dbias" in out:
             dy = channels_first(dy, geometry.channels_last)
             per_sample = np.add.reduce(dy, axis=tuple(range(2, dy.ndim)))

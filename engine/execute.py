@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import aligned
 from engine.calls import Call
 from engine.kernels.halves import narrow, widened
 from engine.kernels.nan import settle_nan
 from engine.kernels.requests import samples_of
 from engine.plans import PER_SAMPLE
-from engine.threads import aligned, computing
+from engine.threads import computing
 
 Array = NDArray[Any]
 Allocate = Callable[[str, tuple[int, ...], str], Array]

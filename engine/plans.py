@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from engine.threads import SCRATCH_BYTES
+from engine.arena import SCRATCH_BYTES
 
 Action = Literal["forward", "backward"]
 ACTIONS: tuple[Action, ...] = ("forward", "backward")

@@ -8,34 +8,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engine import blas
 from engine.crew import Crew
 from engine.errors import Stopped
+from engine.offers import Offers
 from engine.wakefulness import LINGER_S, Wakefulness, worth_it
-
-PART_BYTES = 3 << 19
-"""One part of a thread's scratch; gathered patches, results and the other operand have one each."""
-
-SCRATCH_BYTES = 3 * PART_BYTES
-"""All scratch of one thread."""
 
 SMALL_FLOPS = 12_000_000
 """Below this much work, counted as operations of products, another thread costs more than it saves: by
 the hand-over, and since both wait for the interpreter's lock after each of many short calls."""
-
-LINE = 64
-"""Bytes in a cache line, and in the widest vector."""
-
-SMALL_BYTES = 1 << 18
-"""Arrays below this size are not aligned to cache lines."""
 
 
 def usable_cpus() -> int:
@@ -46,9 +33,9 @@ def usable_cpus() -> int:
 
 
 class _State(threading.local):
-    scratch: NDArray[np.uint8] | None = None
-    beside = 0
     stop: Callable[[], bool] | None = None
+    offers: Offers | None = None
+    offered: Offers | None = None
 
 
 _local = _State()
@@ -108,62 +95,6 @@ def alike(samples: int, most: int) -> int:
     return -(-samples // blocks)
 
 
-def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A new array that begins on a cache line, where additions of float32 take half the time.
-
-    A small one begins where it may: finding a line takes longer than it saves.
-    """
-    size = prod(shape) * dtype.itemsize
-    if size < SMALL_BYTES:
-        return np.empty(shape, dtype)
-    memory = np.empty(size + LINE, np.uint8)
-    return np.ndarray(shape, dtype, memory, -memory.ctypes.data % LINE)
-
-
-def scratch(elements: int, dtype: np.dtype[Any], part: int = 0) -> NDArray[Any]:
-    """Part 0, 1 or 2 of this thread's scratch, as `elements` of `dtype`.
-
-    Blocks are planned to fit. A single window larger than a part gets memory of its own.
-    """
-    size = elements * dtype.itemsize
-    if size > PART_BYTES:
-        _local.beside += 1
-        return aligned((elements,), dtype)
-    return _scratch()[part * PART_BYTES : part * PART_BYTES + size].view(dtype)
-
-
-def beside_scratch() -> int:
-    """How often this thread was given memory of its own, as its scratch was too small."""
-    return _local.beside
-
-
-def _scratch() -> NDArray[np.uint8]:
-    if _local.scratch is None:
-        _local.scratch = aligned((SCRATCH_BYTES,), np.dtype(np.uint8))
-    return _local.scratch
-
-
-class Arena:
-    """Arrays one after another out of this thread's scratch, each from a cache line on.
-
-    Those taken later give their place back when `used` is set to what it was before them. Blocks are
-    planned to fit; what does not gets memory of its own.
-    """
-
-    def __init__(self) -> None:
-        self.used = 0
-        self._memory = _scratch()
-
-    def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """An array of anything."""
-        start, size = self.used, prod(shape) * dtype.itemsize
-        if start + size > SCRATCH_BYTES:
-            _local.beside += 1
-            return aligned(shape, dtype)
-        self.used = -(-(start + size) // LINE) * LINE
-        return np.ndarray(shape, dtype, self._memory, start)
-
-
 def check_stop() -> None:
     """Raise Stopped if the caller asked for it."""
     if _local.stop is not None and _local.stop():
@@ -175,12 +106,17 @@ def for_each(
     blocks: Iterable[tuple[Any, ...]],
     flops: int,
     block_flops: int = 0,
+    *,
+    branches: bool = False,
+    pressing: bool = False,
 ) -> None:
     """Call `function(*block)` for every block, on several threads where the work is worth it.
 
     Args:
         flops: of all blocks; worth it from SMALL_FLOPS on.
         block_flops: where a block has fewer, its calls are too short for threads to share the lock.
+        branches: whether blocks share their own work among threads, those that are through included.
+        pressing: whether in one of two branches that thread which does the other is to help at once.
     """
     blocks = list(blocks)
     least = max(SMALL_FLOPS, block_flops * len(blocks))
@@ -190,10 +126,16 @@ def for_each(
             function(*block)
         return
     queue, stop = iter(blocks), _local.stop
+    offers = Offers() if branches else None
     # NumPy's error state and the function that is polled are a thread's own.
-    helpers = _submit(lambda: _help(stop, function, queue), len(blocks) - 1)
+    helpers = _submit(lambda: _help(stop, function, queue, offers), len(blocks) - 1)
+    if _local.offers is not None:
+        helpers.append(_local.offers.add(lambda: _work(function, queue), pressing=pressing))
     try:
-        _work(function, queue)
+        if offers is None:
+            _work(function, queue)
+        else:
+            _branch(function, queue, offers, helpers)
     finally:
         # A failure must not leave helpers writing into arrays that the caller gives up.
         for _ in queue:
@@ -205,22 +147,45 @@ def for_each(
             raise failure
 
 
+def _branch(
+    function: Callable[..., None],
+    queue: Iterator[tuple[Any, ...]],
+    offers: Offers,
+    helpers: Sequence[Future[None]],
+) -> None:
+    """Do branches of a computation, and then what helpers offer of theirs."""
+    before, _local.offered = _local.offered, offers
+    try:
+        _work(function, queue)
+    finally:
+        _local.offered = before
+    offers.serve([helper for helper in helpers if not helper.cancel()])
+
+
 def _help(
     stop: Callable[[], bool] | None,
     function: Callable[..., None],
     queue: Iterator[tuple[Any, ...]],
+    offers: Offers | None,
 ) -> None:
-    """Do a helper's part of the work."""
+    """Do a helper's part of the work, and offer what can be shared of it."""
     # Not by who submits it: the program's signals may raise there at any moment, and nobody would let go.
     with _lock:
         if _wakeful and worth_it(_threads):
             _wakefulness.hold()
-    computing(stop, _work, function, queue)
+    _local.offers = offers
+    try:
+        computing(stop, _work, function, queue)
+    finally:
+        _local.offers = None
 
 
 def _work(function: Callable[..., None], queue: Iterator[tuple[Any, ...]]) -> None:
     """Call `function` for what is left in a queue that others may read as well."""
+    offered = _local.offered
     while (block := _next(queue)) is not None:
+        if offered is not None:
+            offered.serve_pressing()
         check_stop()
         function(*block)
 

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import Arena
 from engine.geometry import Tile, row_major
 from engine.kernels.patches import within
 from engine.kernels.pooling import Pooling
 from engine.kernels.windows import PASS, whole
-from engine.threads import Arena, check_stop
+from engine.threads import check_stop
 
 Array = NDArray[Any]
 

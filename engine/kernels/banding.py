@@ -15,11 +15,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.blas import multiplies_in_place
 from engine.geometry import Axis, even, ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.slabs import Row, in_row, row
-from engine.threads import PART_BYTES
 
 STRIP_ROWS = 8
 """Rows of a product, about: higher strips multiply more zeros, lower ones fill fewer vectors."""

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES, aligned
 from engine.geometry import Axis, ranges
 from engine.kernels.borders import Run, runs
 from engine.kernels.correlation import Correlation
 from engine.kernels.nan import settle
 from engine.kernels.patches import put_back, within
-from engine.threads import PART_BYTES, aligned
 
 Array = NDArray[Any]
 Adjoint = Callable[[Correlation, Array, Array, Array], None]

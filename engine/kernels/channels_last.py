@@ -21,6 +21,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.geometry import Tile, ranges
 from engine.kernels import direct
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
@@ -28,7 +29,7 @@ from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.requests import SHARES, in_shares, samples_of
 from engine.kernels.viewing import viewed
-from engine.threads import PART_BYTES, alike, check_stop, for_each, get_threads
+from engine.threads import alike, check_stop, for_each, get_threads
 
 Array = NDArray[Any]
 

@@ -15,11 +15,11 @@ from functools import cached_property
 from itertools import product
 from math import prod
 
+from engine.arena import PART_BYTES
 from engine.geometry import WIDEST, Axis, Blocking, Tile, blocking, tiles
 from engine.kernels.phases import Residue, residues
 from engine.kernels.products import IN_PLACE
 from engine.kernels.spacing import READ
-from engine.threads import PART_BYTES
 
 LEAST_WORK = 4_000_000
 """Multiplications of a block, where that takes more positions: starting a block costs as many."""

@@ -83,14 +83,14 @@ def short_correlation(x: Array, dy: Array, left_means: Means, right_means: Means
     return bool(_short(products.reshape(1, -1))[0])
 
 
-def short_channels(a: Array) -> bool:
-    """True if the first and the middle row of some of K channels begin with numbers of half the digits.
+def short_channels(a: Array) -> NDArray[np.bool_]:
+    """In which of N samples the first and middle rows of a channel begin with numbers of half the digits.
 
-    They are not all 0. a is (K, ..., H, W) in float32.
+    They are not all 0. a is (N, K, ..., H, W) in float32.
     """
     begun = a[..., :: max(1, a.shape[-2] // 2), :8].view(np.uint32)
-    found = np.bitwise_or.reduce(begun, axis=tuple(range(1, begun.ndim)))
-    return bool(((found & (1 << DIGITS // 2) - 1 == 0) & (found << 1 != 0)).any())
+    found = np.bitwise_or.reduce(begun, axis=tuple(range(2, begun.ndim)))
+    return ((found & (1 << DIGITS // 2) - 1 == 0) & (found << 1 != 0)).any(axis=1)
 
 
 def _largest(means: Means) -> Places:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES, scratch
 from engine.geometry import Tile, lengths, ranges, tiles
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.gathering import Gathering, gathering, recipe
@@ -22,7 +23,7 @@ from engine.kernels.nan import settle
 from engine.kernels.patches import gather, lay, scatter, within
 from engine.kernels.products import LINE, in_place_last, multiply
 from engine.kernels.viewing import viewed
-from engine.threads import PART_BYTES, alike, for_each, get_threads, scratch
+from engine.threads import alike, for_each, get_threads
 
 Array = NDArray[Any]
 

@@ -15,9 +15,8 @@ Nor does a plain sum make an error where its products and sums are numbers of fe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
-from math import frexp
+from math import frexp, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,17 +34,23 @@ ROWS = 8
 WEIGHTS = 1 << 16
 """Numbers of filters that tell how even those are."""
 
-TOGETHER = 1 << 16
+TOGETHER = 1 << 17
 """Numbers looked at together: they stay in the second-level cache."""
 
 FEW = 9
 """So many channels are few: at 3, one channel above all others made 18 times a plain sum's error."""
+
+SOME = 8
+"""Of so many channels one is looked at first, whether its numbers alternate."""
 
 ALTERNATING = 0.98
 """The share of neighbours with other signs from which on numbers alternate."""
 
 LEAST_MEAN = 2.0**-116
 """The mean |a|, or product of two such means, below which transforms meet numbers of fewer digits."""
+
+LOW, HIGH = 1e-12, 1e12
+"""Between them neither squares of numbers nor sums of those leave the range of float32."""
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -65,15 +70,17 @@ class Sizes(NamedTuple):
         return cls(float((means**2).mean()) ** 0.5, float(squares.mean()))
 
     @classmethod
-    def together(cls, means: Means, squares: Means) -> Sizes:
-        """Of channels that are added to each other.
+    def together(cls, means: Means, squares: Means) -> list[Sizes]:
+        """Of channels that are added to each other, those of N samples (N, K).
 
         Channels of different size make no sum more exact, plain or by tiles, unless so few count that a
         plain sum has hardly any numbers: those of nine in effect double the spread.
         """
-        found, shares = cls.each(means, squares), means**2
-        few = 1 + FEW * float((shares**2).sum()) / max(float(shares.sum()) ** 2, TINY)
-        return found._replace(square=found.square * few)
+        shares = means**2
+        sums, count = shares.sum(1), means.shape[1]
+        few = 1 + FEW * (shares**2).sum(1) / np.maximum(sums**2, TINY)
+        own = (sums / count) ** 0.5, squares.sum(1) / count * few
+        return [cls(*each) for each in np.stack(own, axis=1).tolist()]
 
     @property
     def spread(self) -> float:
@@ -103,37 +110,68 @@ def step(rows: int) -> int:
 
 
 def sizes(a: Array) -> tuple[Means, Means]:
-    """For each of K the mean of |a| and that of a², of a (K, ..., H, W) in float32, by some of its rows."""
+    """The means of |a| and of a² (N, K), of N samples a (N, K, ..., H, W) in float32.
+
+    Some of their rows tell. Those of a sample are the same bits whatever is beside it.
+    """
     rows = a[..., :: step(a.shape[-2]), :]
-    last = a.strides[0] == a.itemsize
+    last = a.strides[1] == a.itemsize
     if last:
         # Parts are cut along the axis whose numbers lie farthest apart.
-        rows = np.moveaxis(rows, 0, -1)
-    means, squares = [], []
-    for part in _parts(rows):
-        b = np.abs(part).reshape((-1, part.shape[-1]) if last else (len(part), -1))
-        scale = _scale(np.maximum.reduce(b, axis=None))
-        if scale != 1:
-            b *= scale
-        # BLAS adds several times faster than NumPy.
-        ones = np.ones(len(b) if last else b.shape[1], b.dtype)
-        means.append((ones @ b if last else b @ ones).astype(np.float64) / scale)
-        if last:
-            b *= b
-        squares.append((ones @ b if last else np.vecdot(b, b)).astype(np.float64) / scale**2)
-    join = (lambda found: np.sum(found, axis=0)) if last else np.concatenate
-    count = rows.size // len(a)
-    return join(means) / count, join(squares) / count
+        rows = np.moveaxis(rows, 1, -1)
+    size, channels = prod(rows.shape[1:]), a.shape[1]
+    each = max(1, TOGETHER * rows.shape[1] // max(1, size))
+    found = np.zeros((2, len(a), channels))
+    for lo, hi in ranges(len(a), max(1, TOGETHER // max(1, size))):
+        for k, end in ranges(rows.shape[1], each):
+            some = slice(None) if last else slice(k, end)
+            for own, sums in zip(found, _sums(rows[lo:hi, k:end], last), strict=True):
+                own[lo:hi, some] += sums
+    found /= size // channels
+    return found[0], found[1]
 
 
-def alternates(a: Array) -> bool:
-    """True where numbers of a (K, ..., H, W) have the other sign of their neighbours in a row, nearly all.
+def _sums(part: Array, last: bool) -> tuple[Array, Array]:
+    """The sums (n, K) of |a| and of a² of a part (n, K, ...), or (n, ..., K) where they come last."""
+    n, channels = len(part), part.shape[-1 if last else 1]
+    b = np.abs(part).reshape((n, -1, channels) if last else (n, channels, -1))
+    # BLAS adds several times faster than NumPy.
+    ones = np.ones(b.shape[1 if last else 2], b.dtype)
+    scale: Array | float = 1.0
+    sums = ones @ b if last else b @ ones
+    # The sums tell whether all numbers are where they should be, without another look at them.
+    least = LOW * len(ones)
+    if not all(least < each < HIGH for each in np.maximum.reduce(sums, axis=1).tolist()):
+        scales = [_scale(each) for each in np.maximum.reduce(b, axis=(1, 2))]
+        scale = np.array(scales)[:, None]
+        b *= scale[..., None].astype(b.dtype)
+        sums = ones @ b if last else b @ ones
+    if last:
+        b *= b
+    squares = ones @ b if last else np.vecdot(b, b)
+    return sums / scale, squares / scale**2
 
-    The first and the middle row of each plane tell. Sums of such numbers stay small all the way.
+
+def alternates(a: Array) -> NDArray[np.bool_]:
+    """In which of N samples a (N, K, ..., H, W) numbers have the other sign of their neighbours in a row.
+
+    Nearly all do. The first and the middle row of each plane tell. Sums of such stay small all the way.
     """
-    signs = np.signbit(a[..., :: max(1, a.shape[-2] // 2), :])
-    changes = signs[..., 1:] != signs[..., :-1]
-    return int(np.count_nonzero(changes)) > ALTERNATING * changes.size
+    rows = a[..., :: max(1, a.shape[-2] // 2), :]
+    count = prod(rows.shape[1:-1]) * (rows.shape[-1] - 1)
+    most = count - ALTERNATING * count
+    # Where as many of some channels do not as may of all, the others need not be looked at.
+    found = [
+        alike < most and _alike(rows[n : n + 1])[0] < most
+        for n, alike in enumerate(_alike(rows[:, ::SOME]))
+    ]
+    return np.array(found, np.bool_)
+
+
+def _alike(rows: Array) -> list[int]:
+    """How many numbers of each of N samples (N, ..., W) have the sign of the next in their row."""
+    signs = np.signbit(rows)
+    return [int(np.count_nonzero(each)) for each in signs[..., 1:] == signs[..., :-1]]
 
 
 def exceeds(a: Array, limit: float) -> bool:
@@ -214,12 +252,6 @@ def _along(m: int) -> NDArray[np.float64]:
 
 def _scale(largest: float) -> float:
     """What takes numbers to where neither their squares nor sums of those leave the range of float32."""
-    if not 0 < largest < np.inf or 1e-12 < largest < 1e12:
+    if not 0 < largest < np.inf or LOW < largest < HIGH:
         return 1.0
     return 2.0 ** -max(-126, min(frexp(largest)[1], 126))
-
-
-def _parts(a: Array) -> Iterator[Array]:
-    """Some of the first axis at a time, so that looking at them takes little memory."""
-    each = max(1, TOGETHER // a[0].size)
-    return (a[lo:hi] for lo, hi in ranges(len(a), each))

@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.pieces import Piece, cut, pieces
 from engine.kernels.promise import Limits, request_limits
 from engine.kernels.requests import in_shares, samples_of
 from engine.kernels.tile_sums import views
-from engine.threads import PART_BYTES, check_stop, for_each
+from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
 
@@ -108,7 +109,8 @@ def _by_tiles(
             given = x[own, 0, k], dy[own, 0, o], found, limits[request]
             jobs.append((sums[request, share, o, k], squares[request][share, part], *given))
     shared = c.outputs * c.channels >= SHARED_WEIGHTS
-    for_each(_sum, jobs, c.flops * x.shape[0] if shared else 0)
+    # Of few long blocks one would be left at the end, and of the gradient of x there are many.
+    for_each(_sum, jobs, c.flops * x.shape[0] if shared else 0, pressing=True)
     for request, own in enumerate(samples):
         if c.wanted == "auto" and not _steady(squares[request]):
             plain(c, x[own], dy[own], (rows[request],), dw[request : request + 1])

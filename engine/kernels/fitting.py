@@ -6,11 +6,11 @@ from collections.abc import Callable
 from itertools import product
 from math import prod
 
+from engine.arena import SCRATCH_BYTES
 from engine.geometry import Axis, Tile, block_tile, even, ranges, tiles
 from engine.kernels import tracing
 from engine.kernels.pooling import RUN_BLOCKS, Blocks, Pooling
 from engine.kernels.winners import room
-from engine.threads import SCRATCH_BYTES
 
 ROOM = SCRATCH_BYTES * 3 // 4
 """Bytes that finding maxima plans with; borders of tiles need some more."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd, prod
 
+from engine.arena import PART_BYTES
 from engine.geometry import Axis, ranges, row_major
 from engine.kernels.correlation import Correlation
 from engine.kernels.products import LINE
 from engine.kernels.slabs import Row, Taps, row
-from engine.threads import PART_BYTES
 
 MOST_PASSED = 4
 """Numbers passed over for each that is added, above which adding tap by tap takes less time."""

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import scratch
 from engine.geometry import Axis, Tile, row_major
 from engine.kernels.borders import runs
 from engine.kernels.slabs import occupied
-from engine.threads import scratch
 
 Array = NDArray[Any]
 Index = tuple[Any, ...]

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import aligned
 from engine.kernels.direct import part, slices
-from engine.threads import aligned, for_each
+from engine.threads import for_each
 
 Array = NDArray[Any]
 

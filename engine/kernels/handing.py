@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import Arena
 from engine.geometry import Axis, Tile
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
@@ -23,7 +24,6 @@ from engine.kernels.owning import Own, own
 from engine.kernels.residues import Recipe, Stages, Taps, lay, opened, recipe
 from engine.kernels.slabs import LITTLE
 from engine.kernels.winners import Step, ordered
-from engine.threads import Arena
 
 Array = NDArray[Any]
 Index = tuple[Any, ...]

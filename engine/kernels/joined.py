@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.geometry import even, lengths, ranges
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.direct import part
 from engine.kernels.nan import settle
 from engine.kernels.patches import inside, within
 from engine.kernels.products import IN_PLACE, UNPACKED
-from engine.threads import PART_BYTES, check_stop, for_each, get_threads
+from engine.threads import check_stop, for_each, get_threads
 
 Array = NDArray[Any]
 Range = tuple[int, int]

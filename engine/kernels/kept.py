@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar, TypeVarTuple, Unpack
 
-from engine.threads import beside_scratch
+from engine.arena import beside_scratch
 
 MOST = 64
 """Results of one function that a thread keeps; for one more, all are given up."""

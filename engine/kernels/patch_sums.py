@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.geometry import Tile, ranges, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import gather, within
 from engine.kernels.requests import SHARES, RequestBlock, in_shares, request_blocks, sum_samples
-from engine.threads import PART_BYTES, for_each
+from engine.threads import for_each
 
 Array = NDArray[Any]
 Piece = tuple[RequestBlock, Tile]

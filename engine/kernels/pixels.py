@@ -21,6 +21,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.geometry import ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
@@ -28,7 +29,7 @@ from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.requests import SHARES, request_shares
 from engine.kernels.spacing import READ, pitch
-from engine.threads import PART_BYTES, check_stop, for_each
+from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.threads import Arena
+from engine.arena import Arena
 
 Array = NDArray[Any]
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.geometry import ranges, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
@@ -32,7 +33,7 @@ from engine.kernels.patch_sums import piece_sums
 from engine.kernels.products import Product
 from engine.kernels.requests import samples_of
 from engine.kernels.slabs import Copy, copies, in_row, row
-from engine.threads import PART_BYTES, check_stop, for_each, get_threads
+from engine.threads import check_stop, for_each, get_threads
 
 Array = NDArray[Any]
 

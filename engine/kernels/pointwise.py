@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.blas import multiplies_in_place
 from engine.geometry import even, ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.requests import SHARES, in_shares, samples_of
-from engine.threads import PART_BYTES, check_stop, for_each
+from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
 Run = tuple[int, int]

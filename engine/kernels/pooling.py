@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import SCRATCH_BYTES
 from engine.geometry import Axis, Tile, Windows, block_tile, even, ranges, tiles
 from engine.kernels import handing
 from engine.kernels.patches import within
 from engine.kernels.stages import held
 from engine.kernels.windows import short, whole
 from engine.kernels.winners import FEW
-from engine.threads import SCRATCH_BYTES, for_each
+from engine.threads import for_each
 
 Array = NDArray[Any]
 

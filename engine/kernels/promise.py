@@ -8,13 +8,14 @@ digits of products.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain, product
+from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.digits import Taps, short_channels, short_correlation, short_sums
 from engine.kernels.evenness import LEAST_MEAN, WEIGHTS, Filters, Means, Sizes, alternates, sizes
@@ -61,17 +62,30 @@ MOST_JOINT_SPREAD = 14.0
 LEAST_SIDE = 6
 """Rows, and columns, of a map from which its tiles are full enough for the gradient of the weight."""
 
-LOOKING = 16
+TOGETHER = 1 << 20
+"""Numbers some of whose rows are looked at together."""
+
+LOOKING = 32
 """Work that takes as long as looking at one number."""
 
 
-class _Sample(NamedTuple):
-    """What is seen of a sample of x or dy: see `sizes`, `alternates` and `short_channels`."""
+class _Seen(NamedTuple):
+    """What is seen of N samples with K channels: `sizes` (N, K), `alternates` and `short_channels` (N)."""
 
     means: Means
     squares: Means
-    alternates: bool
-    short: bool
+    alternates: NDArray[np.bool_]
+    short: NDArray[np.bool_]
+
+    @classmethod
+    def of_none(cls, samples: int, channels: int) -> _Seen:
+        """Places for all of it."""
+        means, squares = np.empty((2, samples, channels))
+        return cls(means, squares, *np.empty((2, samples), np.bool_))
+
+    def of(self, some: slice) -> _Seen:
+        """That of some samples."""
+        return _Seen(self.means[some], self.squares[some], self.alternates[some], self.short[some])
 
 
 class Choice(NamedTuple):
@@ -90,40 +104,49 @@ class Choice(NamedTuple):
 def sample_choices(c: Correlation, x: Array, w: Array) -> list[Choice]:
     """What does each sample of x (N, 1, C, *S) under w (O, C, K, 9): the fastest that keeps the promise."""
     filters: list[tuple[Filters, Taps]] = []
-    # Where numbers alternate they stay 0, and leave the sample to a plain sum.
-    means, squares = np.zeros((2, len(x), c.channels))
+    means, squares = np.empty((2, len(x), c.channels))
 
-    def look(n: int | None) -> None:
-        if n is None:
+    def look(lo: int, hi: int) -> None:
+        if lo == hi:
             found = Filters.of(w)
             filters.append((found, Taps.of(w, found.means)))
-        elif not alternates(x[n, 0]):
-            means[n], squares[n] = sizes(x[n, 0])
+            return
+        some = x[lo:hi, 0]
+        means[lo:hi], squares[lo:hi] = sizes(some)
+        # Numbers that alternate are as good as none, and leave the sample to a plain sum.
+        means[lo:hi][alternates(some)] = 0
 
     work = LOOKING * (x.size + min(w.size, 2 * WEIGHTS))
-    for_each(look, ((n,) for n in (None, *range(len(x)))), work)
+    for_each(look, [(0, 0), *_parts(x, [(0, len(x))])], work)
     own, taps = filters[0]
-    short = short_sums(x[:, 0], means, taps)
+    short = short_sums(x[:, 0], means, taps).tolist()
+    plans = list(_plans(c, own))
     return [
-        Choice(None) if exact else _choice(c, Sizes.together(*found), own)
-        for *found, exact in zip(means, squares, short, strict=True)
+        Choice(None) if exact else _choice(c, sample, own.mean, plans)
+        for sample, exact in zip(Sizes.together(means, squares), short, strict=True)
     ]
 
 
-def _choice(c: Correlation, own: Sizes, filters: Filters) -> Choice:
-    """What does a sample of such sizes."""
-    if _tiny(own.mean, filters.mean):
-        return Choice(None)
+def _plans(c: Correlation, filters: Filters) -> Iterator[tuple[Tiling, float]]:
+    """The tiles that filters allow, the fastest first, and the spread of the filters under each."""
     flat = filters.flat()
     for plan in tilings(c):
         more = filters.more(plan.height)
-        if flat < LEAST_FLAT[plan.height] or (plan.height == 4 and more > MOST_ALIKE):
-            continue
-        spread, most = filters.spread * more, _most_spread(plan)
-        if own.spread * spread < most:
-            count = plan.filters * plan.depth.kernel * c.channels
-            least = LEAST_LEFT * c.taps * c.channels * own.mean**2 * filters.mean**2
-            return Choice(plan, own.largest(most / spread, count), least)
+        if not (flat < LEAST_FLAT[plan.height] or (plan.height == 4 and more > MOST_ALIKE)):
+            yield plan, filters.spread * more
+
+
+def _choice(
+    c: Correlation, own: Sizes, mean: float, plans: Sequence[tuple[Tiling, float]]
+) -> Choice:
+    """What does a sample of such sizes, under filters of such a mean that allow such plans."""
+    if not _tiny(own.mean, mean):
+        for plan, spread in plans:
+            most = _most_spread(plan)
+            if own.spread * spread < most:
+                count = plan.filters * plan.depth.kernel * c.channels
+                least = LEAST_LEFT * c.taps * c.channels * own.mean**2 * mean**2
+                return Choice(plan, own.largest(most / spread, count), least)
     return Choice(None)
 
 
@@ -143,40 +166,47 @@ def request_limits(c: Correlation, x: Array, dy: Array, spans: Sequence[slice]) 
     """The largest |x| and |dy| for each request's samples of x (N, 1, C, H, W) and dy (N, 1, O, *P)."""
     if min(c.positions) < LEAST_SIDE:
         return [(0, 0)] * len(spans)
-    both = x, dy
-    found: list[dict[int, _Sample]] = [{}, {}]
-
-    def look(number: int, n: int) -> None:
-        a = both[number][n, 0]
-        found[number][n] = _Sample(*sizes(a), alternates(a), short_channels(a))
-
-    samples = [n for span in spans for n in range(span.start, span.stop)]
-    for_each(look, product((0, 1), samples), LOOKING * (x.size + dy.size))
+    both = [(a[:, 0], _Seen.of_none(len(a), a.shape[2])) for a in (x, dy)]
+    parts = [(*side, *part) for side in both for part in _parts(side[0], _runs(spans))]
+    for_each(_look, parts, LOOKING * (x.size + dy.size))
 
     def limit(span: slice) -> Limits:
-        sides = [[own[n] for n in range(span.start, span.stop)] for own in found]
-        left, right = map(_sizes_of, sides)
+        sides = [seen.of(span) for _, seen in both]
+        left, right = (Sizes.each(a.means.mean(0), a.squares.mean(0)) for a in sides)
         spread = left.spread * right.spread
         if not spread < MOST_JOINT_SPREAD:
             return 0, 0
-        means = (np.stack([a.means for a in side]) for side in sides)
-        if short_correlation(x[span, 0], dy[span, 0], *means):
+        if short_correlation(x[span, 0], dy[span, 0], *(a.means for a in sides)):
             return 0, 0
-        if _tiny(left.mean, right.mean) or any(a.alternates for a in chain(*sides)):
+        if _tiny(left.mean, right.mean) or any(a.alternates.any() for a in sides):
             return 0, 0
         # Of some channels beside others, a plain sum makes no error either.
-        if all(any(a.short for a in side) for side in sides):
+        if all(a.short.any() for a in sides):
             return 0, 0
-        more, count = (MOST_JOINT_SPREAD / spread) ** 0.5, len(sides[0]) * c.places
+        more, count = (MOST_JOINT_SPREAD / spread) ** 0.5, len(sides[0].means) * c.places
         return left.largest(left.spread * more, count), right.largest(right.spread * more, count)
 
     return [limit(span) if span.start < span.stop else (0, 0) for span in spans]
 
 
-def _sizes_of(samples: Sequence[_Sample]) -> Sizes:
-    """Those of a request, from those of its samples."""
-    means, squares = np.zeros((2, *samples[0].means.shape))
-    for a in samples:
-        means += a.means
-        squares += a.squares
-    return Sizes.each(means / len(samples), squares / len(samples))
+def _look(a: Array, seen: _Seen, lo: int, hi: int) -> None:
+    """See some samples of a (N, K, ..., H, W)."""
+    some, own = a[lo:hi], seen.of(slice(lo, hi))
+    own.means[:], own.squares[:] = sizes(some)
+    own.alternates[:], own.short[:] = alternates(some), short_channels(some)
+
+
+def _runs(spans: Sequence[slice]) -> list[tuple[int, int]]:
+    """The samples of all requests, those together that lie side by side."""
+    found: list[tuple[int, int]] = []
+    for span in spans:
+        first = found.pop()[0] if found and found[-1][1] == span.start else span.start
+        found.append((first, span.stop))
+    return found
+
+
+def _parts(a: Array, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Runs of samples of a, cut to as many as are looked at together."""
+    each = max(1, TOGETHER // max(1, prod(a.shape[1:])))
+    for start, stop in runs:
+        yield from ((start + lo, start + hi) for lo, hi in ranges(stop - start, each))

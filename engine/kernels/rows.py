@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.threads import aligned
+from engine.arena import aligned
 
 Array = NDArray[Any]
 

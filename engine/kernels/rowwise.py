@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.geometry import even, ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.pointwise import MOST_RUN, MOST_SUMS
 from engine.kernels.requests import SHARES, samples_of
-from engine.threads import PART_BYTES, check_stop, for_each
+from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import LINE, PART_BYTES
 from engine.geometry import row_major
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import part
@@ -28,7 +29,6 @@ from engine.kernels.gathering import as_items
 from engine.kernels.kept import kept
 from engine.kernels.patches import within
 from engine.kernels.spacing import READ, pitch, spaced
-from engine.threads import LINE, PART_BYTES
 
 Array = NDArray[Any]
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.geometry import even, lengths, ranges
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.direct import part
@@ -24,7 +25,7 @@ from engine.kernels.joined import SAMPLES, alike
 from engine.kernels.nan import settle
 from engine.kernels.patches import scatter
 from engine.kernels.products import UNPACKED
-from engine.threads import PART_BYTES, for_each, get_threads
+from engine.threads import for_each, get_threads
 
 Array = NDArray[Any]
 Sizes = tuple[int, int, int, bool]

@@ -10,11 +10,11 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
+from engine.arena import PART_BYTES
 from engine.geometry import Axis, Tile, block_tile, tiles
 from engine.kernels.correlation import Correlation
 from engine.kernels.requests import SHARES
 from engine.kernels.slabs import Taps, in_row, row
-from engine.threads import PART_BYTES
 
 SUMMED = 1_000_000
 """Multiplications of one product: as many as BLAS makes in place, where it does, and no longer sums than

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.blas import multiplies_in_place
 from engine.geometry import Axis, ranges
 from engine.kernels import direct
@@ -35,7 +36,7 @@ from engine.kernels.requests import request_shares, samples_of
 from engine.kernels.shifting import Cut, Shifts, cuts, depth, length, most, plan
 from engine.kernels.slabs import Taps
 from engine.kernels.spacing import READ
-from engine.threads import PART_BYTES, check_stop, for_each
+from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
 

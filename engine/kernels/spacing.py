@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.threads import LINE
+from engine.arena import LINE
 
 Array = NDArray[Any]
 

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import Arena
 from engine.geometry import Axis, Tile
 from engine.kernels import ahead
 from engine.kernels.kept import kept
 from engine.kernels.nan import has_nan, settle
 from engine.kernels.slabs import LITTLE
-from engine.threads import Arena
 
 Array = NDArray[Any]
 

@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.nan import has_nan
 from engine.kernels.patches import inside
-from engine.threads import PART_BYTES, check_stop, for_each
+from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
 

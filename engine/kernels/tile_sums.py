@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import Arena
 from engine.geometry import even, ranges
 from engine.kernels.evenness import exceeds
 from engine.kernels.kept import kept
@@ -22,7 +23,6 @@ from engine.kernels.pieces import SIDES, Shape, Spans
 from engine.kernels.products import Product, run
 from engine.kernels.spacing import READ, spaced
 from engine.kernels.tiling import TAPS, transforms
-from engine.threads import Arena
 
 Array = NDArray[Any]
 Pair = tuple[Array, Array]

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import LINE, PART_BYTES
 from engine.geometry import Axis, ranges
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.products import shares
 from engine.kernels.spacing import WRITTEN, pitch
-from engine.threads import LINE, PART_BYTES
 
 Array = NDArray[Any]
 Range = tuple[int, int]

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import SCRATCH_BYTES, Arena
 from engine.geometry import Axis, Tile, row_major
 from engine.kernels import argmaxima
 from engine.kernels.kept import kept
@@ -27,7 +28,6 @@ from engine.kernels.pooling import Pooling, canonical, stored
 from engine.kernels.residues import Stages, Taps, fold, lay, recipe
 from engine.kernels.windows import short
 from engine.kernels.winners import Step, ordered
-from engine.threads import SCRATCH_BYTES, Arena
 
 Array = NDArray[Any]
 Index = tuple[Any, ...]

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import aligned
 from engine.kernels.direct import part, slices
 from engine.kernels.gathering import Index, as_items
 from engine.kernels.patches import within
 from engine.kernels.products import LINE
 from engine.kernels.viewing import viewed
-from engine.threads import aligned, for_each
+from engine.threads import for_each
 
 Array = NDArray[Any]
 

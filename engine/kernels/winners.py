@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import Arena
 from engine.geometry import Axis, Tile
 from engine.kernels.kept import kept
 from engine.kernels.residues import Recipe, Stages, lay, recipe
-from engine.threads import Arena
 
 Array = NDArray[Any]
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import aligned
 from engine.geometry import Tile, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
@@ -32,7 +33,7 @@ from engine.kernels.promise import MOST_GROWTH, Choice, sample_choices
 from engine.kernels.spacing import WRITTEN, spaced
 from engine.kernels.strips import Cut, Views, cuts, views
 from engine.kernels.tiling import TAPS, WIDTH, Tiling, filter_matrix, tilings
-from engine.threads import aligned, for_each
+from engine.threads import for_each
 
 Array = NDArray[Any]
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import Arena
 from engine.errors import InvalidValue, MissingField, ShapeMismatch, fail
 from engine.geometry import Axis
 from engine.indices import check_indices
@@ -41,7 +42,7 @@ from engine.operation import Tails
 from engine.options import Choice, Flag, Shape, option
 from engine.plans import Action, Plan
 from engine.pool import Pool, WindowConfig
-from engine.threads import Arena, check_stop
+from engine.threads import check_stop
 
 Array = NDArray[Any]
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES, SCRATCH_BYTES, Arena
 from engine.geometry import even, ranges
 from engine.indices import check_indices
 from engine.kernels.placing import flat, in_order, linear, out_of_order
@@ -24,7 +25,7 @@ from engine.operation import Operation, Tails
 from engine.options import PerAxis, option
 from engine.plans import Plan
 from engine.pool import LayoutConfig
-from engine.threads import PART_BYTES, SCRATCH_BYTES, Arena, check_stop, for_each
+from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
 

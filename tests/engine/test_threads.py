@@ -94,39 +94,6 @@ def test_stop_ends_with_its_block() -> None:
     threads.check_stop()
 
 
-def test_scratch_is_reused_within_its_capacity_and_its_parts_do_not_overlap() -> None:
-    f4 = np.dtype(np.float32)
-    elements = threads.PART_BYTES // 4
-    parts = [threads.scratch(elements, f4, part) for part in range(3)]
-    again = threads.scratch(elements, f4, 1)
-    assert np.shares_memory(parts[1], again)
-    assert not any(np.shares_memory(parts[i], parts[j]) for i, j in ((0, 1), (1, 2), (0, 2)))
-    assert threads.scratch(elements + 1, f4).size == elements + 1
-
-
-def test_an_arena_hands_out_its_scratch_once_and_then_other_memory() -> None:
-    f4 = np.dtype(np.float32)
-    arena = threads.Arena()
-    first = arena.take((3, 5), f4)
-    kept = arena.used
-    second = arena.take((7,), f4)
-    assert second.ctypes.data - first.ctypes.data == threads.LINE
-    arena.used = kept
-    assert np.shares_memory(arena.take((7,), f4), second)
-    large = arena.take((threads.SCRATCH_BYTES // 4,), f4)
-    assert not np.shares_memory(large, threads.scratch(16, f4))
-    assert large.ctypes.data % threads.LINE == 0
-    assert np.shares_memory(arena.take((1,), f4), threads.scratch(64, f4))
-
-
-def test_large_arrays_begin_on_a_cache_line() -> None:
-    f4 = np.dtype(np.float32)
-    arrays = [threads.aligned((2, n), f4) for n in (threads.SMALL_BYTES // 8, 99_999)]
-    arrays += [threads.scratch(16, f4, part) for part in range(3)]
-    assert [a.ctypes.data % threads.LINE for a in arrays] == [0] * 5
-    assert threads.aligned((3, 0), f4).shape == (3, 0)
-
-
 def test_blas_is_held_to_one_thread_and_put_back() -> None:
     found = blas.find()
     if found is None:
@@ -205,6 +172,86 @@ def test_who_is_through_does_not_wait_for_threads_that_others_hold() -> None:
     for other in [*others, third]:
         other.join()
     assert not waits
+
+
+@pytest.mark.parametrize("pressing", [False, True])
+@pytest.mark.parametrize("longer", [0, 1])
+def test_who_is_through_with_a_branch_shares_the_other(longer: int, pressing: bool) -> None:
+    begun, met = threading.Barrier(2, timeout=10), threading.Barrier(2, timeout=10)
+    seen: list[list[int]] = [[], []]
+
+    def block(branch: int, number: int) -> None:
+        # The first two of the longer branch wait for each other.
+        if branch == longer and number < 2:
+            met.wait()
+        seen[branch].append(number)
+
+    def branch(number: int) -> None:
+        begun.wait()
+        blocks = [(number, i) for i in range(20 if number == longer else 3)]
+        threads.for_each(block, blocks, MUCH, pressing=pressing)
+
+    threads.for_each(branch, [(0,), (1,)], MUCH, branches=True)
+    assert [sorted(each) for each in seen] == [
+        [*range(20 if number == longer else 3)] for number in (0, 1)
+    ]
+
+
+def test_work_that_is_pressing_comes_before_the_next_block() -> None:
+    """The caller has begun its branch when the helper offers its own, and there is more of both."""
+    caller, begun, offered = threading.get_ident(), threading.Event(), threading.Event()
+    seen: list[str] = []
+
+    def own(number: int) -> None:
+        begun.set()
+        if number == 0:
+            assert offered.wait(10)
+        if threading.get_ident() == caller:
+            seen.append("own")
+
+    def other(_: int) -> None:
+        offered.set()
+        if threading.get_ident() == caller:
+            seen.append("other")
+            return
+        while "other" not in seen:
+            time.sleep(1e-3)
+
+    def branch(blocks: Any) -> None:
+        if threading.get_ident() != caller:
+            assert begun.wait(10)
+        threads.for_each(blocks, [(i,) for i in range(2)], MUCH, pressing=blocks is other)
+
+    threads.for_each(branch, [(own,), (other,)], MUCH, branches=True)
+    assert seen[:2] == ["own", "other"]
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_failure_in_a_shared_branch_is_raised(failing: int) -> None:
+    def block(branch: int, number: int) -> None:
+        if branch == failing and number == 17:
+            raise ZeroDivisionError
+
+    def branch(number: int) -> None:
+        threads.for_each(block, [(number, i) for i in range(20)], MUCH)
+
+    for _ in range(20):
+        with pytest.raises(ZeroDivisionError):
+            threads.for_each(branch, [(0,), (1,)], MUCH, branches=True)
+
+
+def test_branches_stop() -> None:
+    begun = threading.Event()
+
+    def branch(_: int) -> None:
+        begun.set()
+        threads.for_each(lambda _: time.sleep(1e-3), [(i,) for i in range(10_000)], MUCH)
+
+    with pytest.raises(Stopped):
+        threads.computing(
+            begun.is_set,
+            lambda: threads.for_each(branch, [(0,), (1,)], MUCH, branches=True),
+        )
 
 
 def test_there_are_no_more_threads_than_asked_for_the_caller_included() -> None:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import engine
+from engine.arena import PART_BYTES
 from engine.geometry import strided_out
 from engine.kernels import banded, banding, bands, direct
 from engine.kernels.correlation import Correlation
-from engine.threads import PART_BYTES, get_threads
+from engine.threads import get_threads
 from tests.engine.kernels.images import IMAGES, Pair, image, tensors
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engine.arena import PART_BYTES
 from engine.kernels import bands, direct
 from engine.kernels.banding import banding, parts, row_blocks
-from engine.threads import PART_BYTES
 from tests.engine.kernels.images import IMAGES, Pair, image
 
 

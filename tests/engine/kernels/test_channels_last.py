@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import engine
+from engine.arena import beside_scratch
 from engine.kernels import bordered, channels_last, dispatch, single, turning
-from engine.threads import beside_scratch, get_threads
+from engine.threads import get_threads
 from tests.engine.memory import assert_workspace_holds
 
 Array = np.ndarray

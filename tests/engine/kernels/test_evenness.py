@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from engine.kernels import evenness
 from engine.kernels.evenness import (
     Filters,
     Sizes,
     alternates,
     exceeds,
-    sizes,
     step,
 )
+
+Draw = Callable[[np.ndarray], np.ndarray]
 
 
 def filters_spread(w: np.ndarray, height: int) -> float:
@@ -27,6 +31,16 @@ def numbers(*shape: int) -> np.ndarray:
 def last(a: np.ndarray) -> np.ndarray:
     """The same numbers with channels last in memory."""
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0)
+
+
+def sizes(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Those of one sample."""
+    means, squares = evenness.sizes(a[None])
+    return means[0], squares[0]
+
+
+def together_of(a: np.ndarray) -> Sizes:
+    return Sizes.together(*evenness.sizes(a[None]))[0]
 
 
 @pytest.mark.parametrize(
@@ -47,10 +61,27 @@ def test_sizes_far_from_one(scale: float, laid: object) -> None:
     """Squares leave the range of float32, and numbers below 1e-38 have few digits."""
     a = np.clip(numbers(4, 16, 30), -3, 3)
     b = laid(a * np.float32(scale)) if callable(laid) else a
-    with np.errstate(over="raise"):
+    with np.errstate(over="ignore"):
         found, usual = Sizes.each(*sizes(b)), Sizes.each(*sizes(a))
     assert found.mean == pytest.approx(scale * usual.mean, rel=1e-2)
     assert found.spread == pytest.approx(usual.spread, rel=1e-2)
+
+
+@pytest.mark.parametrize("laid", [np.ascontiguousarray, last])
+@pytest.mark.parametrize("shape", [(3, 20, 9), (5, 56, 56), (8, 40, 900)])
+def test_samples_are_looked_at_alone(shape: tuple[int, ...], laid: Draw) -> None:
+    """Beside others, of any size, they have the same bits."""
+    samples = [laid(numbers(*shape) * np.float32(s)) for s in (1, 1e-30, 0.5, 1e25, 0, np.nan, 3)]
+    together = np.empty((len(samples), *shape), np.float32)
+    if samples[0].strides[0] == 4:
+        together = np.moveaxis(np.moveaxis(together, 1, -1).copy(), -1, 1)
+    together[...] = samples
+    with np.errstate(invalid="ignore"):
+        means, squares = evenness.sizes(together)
+        all_sizes = Sizes.together(means, squares)
+        for n, a in enumerate(samples):
+            np.testing.assert_array_equal([means[n], squares[n]], sizes(a))
+            np.testing.assert_array_equal(all_sizes[n], together_of(a))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -58,14 +89,14 @@ def test_numbers_that_are_not_finite_are_not_even(bad: float) -> None:
     a = numbers(4, 16, 30)
     a[1, 0, 3] = bad
     with np.errstate(invalid="ignore"):
-        for found in Sizes.each(*sizes(a)).spread, Sizes.together(*sizes(a)).spread:
+        for found in Sizes.each(*sizes(a)).spread, together_of(a).spread:
             assert not found < 1e6
         assert not filters_spread(a[..., :9].reshape(4, -1, 1, 9), 2) < 1e6
 
 
 def test_zeros_are_not_even() -> None:
     a = np.zeros((4, 16, 30), np.float32)
-    assert Sizes.each(*sizes(a)).spread == Sizes.together(*sizes(a)).spread == np.inf
+    assert Sizes.each(*sizes(a)).spread == together_of(a).spread == np.inf
     assert filters_spread(a[..., :9].reshape(4, -1, 1, 9), 2) == np.inf
 
 
@@ -77,10 +108,11 @@ def test_spreads() -> None:
     assert Sizes.each(*sizes(tenth)).spread == pytest.approx(5 * np.pi, rel=0.1)
     assert Sizes.each(*sizes(np.exp(3 * a))).spread > 100
     channels = np.arange(64)[:, None, None]
-    for found in Sizes.each, Sizes.together:
-        assert found(*sizes(a * np.float32(1.05) ** channels)).spread < 3
+    growing = a * np.float32(1.05) ** channels
+    assert Sizes.each(*sizes(growing)).spread < 3
+    assert together_of(growing).spread < 3
     # One channel of all is nothing but few numbers to add.
-    assert Sizes.together(*sizes(a * (channels == 5))).spread == pytest.approx(5 * np.pi, rel=0.15)
+    assert together_of(a * (channels == 5)).spread == pytest.approx(5 * np.pi, rel=0.15)
 
 
 @pytest.mark.parametrize("spread", [2.0, 12.0, 100.0])
@@ -125,13 +157,23 @@ def test_a_large_filter_among_those_that_are_not_looked_at() -> None:
 
 def test_numbers_that_alternate() -> None:
     rng = np.random.default_rng(0)
-    a = rng.standard_normal((5, 3, 12, 30)).astype(np.float32)
+    a = rng.standard_normal((20, 3, 12, 30)).astype(np.float32)
     signs = np.float32(-1.0) ** np.arange(30, dtype=np.float32)
-    assert not alternates(a)
-    assert not alternates(np.abs(a))
-    assert alternates(signs + a / 10)
-    assert alternates(1e30 * signs * np.ones_like(a))
-    assert alternates(1e-40 * signs * np.ones_like(a))
-    assert not alternates(signs + a / 2)
-    assert not alternates(np.zeros_like(a))
-    assert not alternates(a[..., :1])
+    # Channels that are looked at first may alternate where others do not.
+    some = np.where(np.arange(20)[:, None, None, None] % 8, a, 1) * signs
+    kinds: list[tuple[np.ndarray, bool]] = [
+        (a, False),
+        (np.abs(a), False),
+        (signs + a / 10, True),
+        (1e30 * signs * np.ones_like(a), True),
+        (1e-40 * signs * np.ones_like(a), True),
+        (signs + a / 2, False),
+        (np.zeros_like(a), False),
+        (some, False),
+        (np.abs(some) * signs, True),
+    ]
+    samples = np.stack([kind.astype(np.float32) for kind, _ in kinds])
+    assert alternates(samples).tolist() == [expected for _, expected in kinds]
+    assert not alternates(samples[..., :1]).any()
+    for sample, (_, expected) in zip(samples, kinds, strict=True):
+        assert alternates(sample[None]).tolist() == [expected]

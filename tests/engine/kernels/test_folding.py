@@ -9,12 +9,12 @@ from math import inf, prod
 import numpy as np
 import pytest
 
+from engine.arena import PART_BYTES
 from engine.geometry import Axis
 from engine.kernels import adjoints, direct, folding, folds
 from engine.kernels.correlation import Correlation
 from engine.kernels.products import LINE
 from engine.kernels.slabs import row
-from engine.threads import PART_BYTES
 from tests.engine.kernels.images import tensors
 from tests.engine.kernels.test_shifts import LAYERS, layer
 

@@ -8,8 +8,8 @@ from threading import Thread
 import numpy as np
 import pytest
 
+from engine.arena import PART_BYTES, SCRATCH_BYTES, Arena, scratch
 from engine.kernels.kept import MOST, kept
-from engine.threads import PART_BYTES, SCRATCH_BYTES, Arena, scratch
 
 
 def test_what_was_made_is_given_again() -> None:

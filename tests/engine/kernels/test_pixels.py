@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from engine.arena import PART_BYTES
 from engine.kernels import direct, patch_sums, pixels
 from engine.kernels.correlation import Correlation
-from engine.threads import PART_BYTES
 from tests.engine.kernels.images import IMAGES, Pair, image, tensors
 
 

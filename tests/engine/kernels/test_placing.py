@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import engine
+from engine.arena import Arena
 from engine.kernels.placing import scatter_indices
-from engine.threads import Arena
 
 SHAPE = {"input_shape": [2, 3, 5, 4]}
 

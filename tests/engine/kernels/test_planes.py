@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from engine.arena import PART_BYTES
 from engine.kernels import direct, patch_sums, planes
-from engine.threads import PART_BYTES
 from tests.engine.kernels.images import IMAGES, Pair, image, tensors
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engine.arena import SCRATCH_BYTES, Arena, beside_scratch
 from engine.geometry import Axis, strided_out, tiles
 from engine.kernels import handing
 from engine.kernels.fitting import winner_blocks
@@ -12,7 +13,6 @@ from engine.kernels.maxima import Router, tile_argmax
 from engine.kernels.placing import scatter_indices
 from engine.kernels.plane_sums import spread
 from engine.kernels.pooling import Pooling
-from engine.threads import SCRATCH_BYTES, Arena, beside_scratch
 
 
 def pooling(*axes: tuple[int, int, int, int, int]) -> Pooling:

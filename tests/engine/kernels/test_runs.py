@@ -7,8 +7,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from engine.arena import PART_BYTES
 from engine.kernels import runs
-from engine.threads import PART_BYTES
 from tests.engine.kernels.images import tensors
 from tests.engine.kernels.test_flat import LAYERS, layer
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from engine.arena import PART_BYTES
 from engine.geometry import Axis, strided_out
 from engine.kernels import direct, patch_sums, shifting, shifts
 from engine.kernels.correlation import Correlation
-from engine.threads import PART_BYTES
 from tests.engine.kernels.images import tensors
 
 LAYERS = [

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import engine
+from engine.arena import LINE
 from engine.kernels.spacing import READ, WRITTEN, spaced
-from engine.threads import LINE
 from tests.engine.kernels.test_winograd import BY_NAME, numbers
 
 DIRECT = {"algorithm": "direct"}

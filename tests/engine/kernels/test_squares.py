@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engine.arena import SCRATCH_BYTES, Arena
 from engine.geometry import Axis, tiles
 from engine.kernels import squares
 from engine.kernels.maxima import tile_argmax
 from engine.kernels.placing import scatter_indices
 from engine.kernels.pooling import BLOCK, RUN_BLOCKS, Pooling, canonical, stored
-from engine.threads import SCRATCH_BYTES, Arena
 
 EVEN = Axis(8, 2, 2, 1, 0, 0, 4)
 ODD = Axis(11, 2, 2, 1, 0, 0, 5)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import engine
+from engine.arena import PART_BYTES
 from engine.kernels import direct, strips
 from engine.kernels.tiling import Tiling, tilings
-from engine.threads import PART_BYTES
 
 LAYERS = [
     ((64, 64), (56, 56)),

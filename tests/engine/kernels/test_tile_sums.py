@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from engine import threads
+from engine.arena import SCRATCH_BYTES, Arena
 from engine.kernels import pieces, tile_sums
 from engine.kernels.tile_sums import Views
-from engine.threads import SCRATCH_BYTES, Arena
 from tests.engine.kernels.test_pieces import LAYERS, layer
 
 

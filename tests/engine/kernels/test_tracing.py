@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from engine import threads
+from engine.arena import SCRATCH_BYTES, beside_scratch
 from engine.geometry import Axis, tiles
 from engine.kernels import tracing
 from engine.kernels.fitting import argmax_blocks
 from engine.kernels.pooling import Pooling
-from engine.threads import SCRATCH_BYTES, beside_scratch
 from tests.engine.kernels.maxima import AXES, check_answers, drawn, gradient
 from tests.engine.reference import pools
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import engine
+from engine.arena import beside_scratch
 from engine.kernels import turning
 from engine.kernels.turning import in_rows, laid_out
-from engine.threads import beside_scratch
 
 SHAPES = [(64, 48, 5, 5), (40, 17, 1, 300), (512, 256, 1, 1), (130, 3, 17, 31), (1, 70, 31, 31)]
 

@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from engine.arena import SCRATCH_BYTES, Arena
 from engine.geometry import Axis
 from engine.kernels.residues import recipe
 from engine.kernels.winners import ordered, reduced, reduction
-from engine.threads import SCRATCH_BYTES, Arena
 from tests.engine.kernels.maxima import AXES
 
 
