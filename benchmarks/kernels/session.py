@@ -36,7 +36,9 @@ class Job:
     run: Callable[[Budget], None]
 
 
-def run_all(jobs: Sequence[Job], seconds: float, progress: Callable[[str], None]) -> int:
+def run_all(
+    jobs: Sequence[Job], seconds: float, least: int, progress: Callable[[str], None]
+) -> int:
     """Run the jobs, dividing what is left of the time by the weights of those left.
 
     A few cases alone do not take the time of all: each gets at most its share of a whole run. Once
@@ -49,7 +51,7 @@ def run_all(jobs: Sequence[Job], seconds: float, progress: Callable[[str], None]
         share = left * job.weight / sum(other.weight for other in jobs[index:])
         progress(f"[{index + 1}/{len(jobs)}] {job.label}")
         if share > 0:
-            job.run(Budget(min(share, job.weight * seconds / FULL)))
+            job.run(Budget(min(share, job.weight * seconds / FULL), least=least))
         else:
             hurried += 1
             job.run(Budget(0.0, least=1))
@@ -58,10 +60,18 @@ def run_all(jobs: Sequence[Job], seconds: float, progress: Callable[[str], None]
 
 @dataclass(frozen=True)
 class Session:
-    """How to measure: threads for everybody, seconds for everything, and where to tell of progress."""
+    """How to measure.
+
+    Attributes:
+        threads: for everybody.
+        seconds: for everything.
+        least: rounds of each measurement, while there is time.
+        progress: is told of it.
+    """
 
     threads: int
     seconds: float
+    least: int
     progress: Callable[[str], None]
 
     def run(self, cases: Sequence[Case], complete: bool) -> Report:
@@ -76,7 +86,7 @@ class Session:
             if complete:
                 jobs += self._beyond(report, limits)
             since = now()
-            report.hurried = run_all(jobs, self.seconds, self.progress)
+            report.hurried = run_all(jobs, self.seconds, self.least, self.progress)
             report.others = others(since, now())
         return report
 
@@ -96,8 +106,8 @@ class Session:
         def plans(_: Budget) -> None:
             report.planning = planning.planning(CASES["tiny"])
 
-        def disturbed(_: Budget) -> None:
-            report.disturbances += disturbances(_disturbers(limits), rounds=5)
+        def disturbed(budget: Budget) -> None:
+            report.disturbances += disturbances(_disturbers(limits), rounds=2 * budget.least - 1)
 
         def scaled(case: Case, action: str, budget: Budget) -> None:
             report.speedups.append(speedup(case, action, self.threads, budget))

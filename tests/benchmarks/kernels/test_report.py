@@ -154,16 +154,16 @@ def test_exponent_of_a_power_law() -> None:
 
 def test_one_job_alone_does_not_get_the_time_of_all() -> None:
     given: list[Budget] = []
-    run_all([Job("a", 1, given.append)], 80, lambda _: None)
+    run_all([Job("a", 1, given.append)], 80, 3, lambda _: None)
     assert given[0].seconds == pytest.approx(2, abs=0.1)
 
 
 def test_once_the_time_is_up_the_rest_has_one_round_each_and_is_counted() -> None:
     given: list[Budget] = []
     jobs = [Job(name, 1, given.append) for name in "abc"]
-    assert run_all(jobs, 0, lambda _: None) == 3
-    assert [budget.least for budget in given] == [1, 1, 1]
-    assert run_all(jobs, 60, lambda _: None) == 0
+    assert run_all(jobs, 0, 2, lambda _: None) == 3
+    assert run_all(jobs, 60, 2, lambda _: None) == 0
+    assert [budget.least for budget in given] == [1, 1, 1, 2, 2, 2]
 
 
 def test_a_hurried_run_says_so() -> None:
@@ -176,7 +176,7 @@ def test_jobs_share_the_time_by_weight_and_are_told_of() -> None:
     given: list[Budget] = []
     told: list[str] = []
     jobs = [Job("a", 20, given.append), Job("b", 60, given.append)]
-    run_all(jobs, 80, told.append)
+    run_all(jobs, 80, 3, told.append)
     # Nobody used any time here, so the second gets what the first has left over as well.
     assert given[0].seconds == pytest.approx(20, abs=1)
     assert given[1].seconds == pytest.approx(80, abs=1)
