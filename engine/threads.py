@@ -121,9 +121,7 @@ def for_each(
     blocks = list(blocks)
     least = max(SMALL_FLOPS, block_flops * len(blocks))
     if _threads == 1 or len(blocks) < 2 or flops < least:
-        for block in blocks:
-            check_stop()
-            function(*block)
+        _work(function, iter(blocks))
         return
     queue, stop = iter(blocks), _local.stop
     offers = Offers() if branches else None
@@ -154,11 +152,13 @@ def _branch(
     helpers: Sequence[Future[None]],
 ) -> None:
     """Do branches of a computation, and then what helpers offer of theirs."""
-    before, _local.offered = _local.offered, offers
-    try:
-        _work(function, queue)
-    finally:
-        _local.offered = before
+    while (block := _next(queue)) is not None:
+        check_stop()
+        _local.offered = offers
+        try:
+            function(*block)
+        finally:
+            _local.offered = None
     offers.serve([helper for helper in helpers if not helper.cancel()])
 
 
@@ -182,12 +182,16 @@ def _help(
 
 def _work(function: Callable[..., None], queue: Iterator[tuple[Any, ...]]) -> None:
     """Call `function` for what is left in a queue that others may read as well."""
-    offered = _local.offered
-    while (block := _next(queue)) is not None:
-        if offered is not None:
-            offered.serve_pressing()
-        check_stop()
-        function(*block)
+    # Not in the midst of a block, whose numbers are in this thread's scratch.
+    offered, _local.offered = _local.offered, None
+    try:
+        while (block := _next(queue)) is not None:
+            if offered is not None:
+                offered.serve_pressing()
+            check_stop()
+            function(*block)
+    finally:
+        _local.offered = offered
 
 
 def _next(queue: Iterator[tuple[Any, ...]]) -> tuple[Any, ...] | None:

@@ -226,6 +226,42 @@ def test_work_that_is_pressing_comes_before_the_next_block() -> None:
     assert seen[:2] == ["own", "other"]
 
 
+def test_work_that_is_pressing_does_not_come_into_the_midst_of_a_block() -> None:
+    """A block that shares its own work has numbers in the scratch meanwhile."""
+    caller, begun, offered = threading.get_ident(), threading.Event(), threading.Event()
+    seen: list[str] = []
+
+    def tell(what: str) -> None:
+        if threading.get_ident() == caller:
+            seen.append(what)
+
+    def own(_: int) -> None:
+        tell("begin")
+        begun.set()
+        assert offered.wait(10)
+        threads.for_each(lambda _: tell("inner"), [(i,) for i in range(4)], MUCH)
+        tell("end")
+
+    def other(number: int) -> None:
+        offered.set()
+        tell("other")
+        # The helper keeps its first block until the caller has had one of its own.
+        while threading.get_ident() != caller and number == 0 and "other" not in seen:
+            time.sleep(1e-3)
+
+    def branch(name: str) -> None:
+        if name == "own":
+            threads.for_each(own, [(i,) for i in range(2)], 0)
+        else:
+            assert begun.wait(10)
+            threads.for_each(other, [(i,) for i in range(9)], MUCH, pressing=True)
+
+    threads.for_each(branch, [("own",), ("other",)], MUCH, branches=True)
+    assert "other" in seen
+    first = seen.index("other")
+    assert seen[:first].count("begin") == seen[:first].count("end") > 0
+
+
 @pytest.mark.parametrize("failing", [0, 1])
 def test_a_failure_in_a_shared_branch_is_raised(failing: int) -> None:
     def block(branch: int, number: int) -> None:
