@@ -8,8 +8,6 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from engine.offers import call
-
 T = TypeVar("T")
 
 _Work = tuple[Future[Any], Callable[[], Any]]
@@ -89,7 +87,7 @@ class Crew:
         while (work := self._next()) is not None:
             with self._lock:
                 self._at_work += 1
-            call(*work)
+            _call(*work)
             del work
             with self._lock:
                 self._at_work -= 1
@@ -102,3 +100,14 @@ class Crew:
             except Empty:
                 self._rest()
         return self._work.get()
+
+
+def _call(called: Future[T], function: Callable[[], T]) -> None:
+    if not called.set_running_or_notify_cancel():
+        return
+    try:
+        called.set_result(function())
+    except BaseException as error:  # noqa: BLE001 - it is for whoever asks for the result
+        called.set_exception(error)
+        # The error's traceback leads here, from where nothing may lead back to it.
+        del called

@@ -1,73 +1,93 @@
-"""Work that a thread offers to whoever waits for it."""
+"""Work that a thread offers to whoever waits for it.
+
+Who does it may be the program's main thread, in which a signal raises an exception between any two
+instructions. So no lock is held there, and nobody waits for a thread that has left.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from typing import Any
+from collections.abc import Callable
+from queue import SimpleQueue
 
-_Offer = tuple[Future[None], Callable[[], None]]
+from engine.errors import Stopped
+
+POLL_S = 0.02
+"""For so long one waits before looking whether somebody has left."""
+
+
+class Offer:
+    """Some work, which is done once or not at all."""
+
+    def __init__(self, work: Callable[[], None], offers: Offers) -> None:
+        self._work = work
+        self._offers = offers
+        # An iterator hands out its only item once, whichever thread asks.
+        self._claims = iter((True,))
+        self._doing = threading.Lock()
+        self._doing.acquire()
+        self._error: BaseException | None = None
+
+    def do(self) -> None:
+        """Do the work unless it was withdrawn; failures are for who offered it, interruptions for both."""
+        if not next(self._claims, False):
+            return
+        try:
+            self._work()
+        except BaseException as error:
+            self._error = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._doing.release()
+
+    def withdraw(self) -> BaseException | None:
+        """Take the offer back, or wait until the work is done; returns what it failed with."""
+        if next(self._claims, False):
+            return None
+        while not self._doing.acquire(timeout=POLL_S):
+            if self._offers.left:
+                return self._error or Stopped()
+        return self._error
 
 
 class Offers:
     """Offered by threads that do a part of somebody's work, and done by that somebody.
 
     It is done while waiting for them, or at once if it is pressing.
+
+    Attributes:
+        left: whether that somebody does nothing of it any more.
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._offered: deque[_Offer] = deque()
-        self._pressing: deque[_Offer] = deque()
+        self.left = False
+        self._pressing: SimpleQueue[Offer] = SimpleQueue()
+        self._offered: SimpleQueue[Offer | None] = SimpleQueue()
 
-    def add(self, work: Callable[[], None], *, pressing: bool) -> Future[None]:
-        """Offer work.
+    def add(self, work: Callable[[], None], *, pressing: bool) -> Offer:
+        """Offer work; to be withdrawn when nothing is left of it."""
+        offer = Offer(work, self)
+        if pressing:
+            self._pressing.put(offer)
+        self._offered.put(offer)
+        return offer
 
-        To be cancelled by whoever offers it, if it has not begun when nothing is left of it.
-        """
-        offered: Future[None] = Future()
-        with self._changed:
-            (self._pressing if pressing else self._offered).append((offered, work))
-            self._changed.notify()
-        return offered
+    def end(self) -> None:
+        """Say that a thread offers nothing any more."""
+        self._offered.put(None)
 
     def serve_pressing(self) -> None:
         """Do what is pressing, if anything is."""
-        while self._pressing:
+        while not self._pressing.empty():
             # Nobody else takes offers.
-            call(*self._pressing.popleft())
+            self._pressing.get_nowait().do()
 
-    def serve(self, others: Sequence[Future[Any]]) -> None:
-        """Do what is offered until the work of all others is done, whether it fails or not."""
-        for other in others:
-            other.add_done_callback(self._wake)
-        while (offer := self._next(others)) is not None:
-            call(*offer)
-
-    def _wake(self, _: Future[Any]) -> None:
-        with self._changed:
-            self._changed.notify()
-
-    def _next(self, others: Sequence[Future[Any]]) -> _Offer | None:
-        with self._changed:
-            while True:
-                for offers in (self._pressing, self._offered):
-                    if offers:
-                        return offers.popleft()
-                if all(other.done() for other in others):
-                    return None
-                self._changed.wait()
-
-
-def call(called: Future[Any], function: Callable[[], Any]) -> None:
-    """Call a function unless its future was cancelled, and tell the future what came of it."""
-    if not called.set_running_or_notify_cancel():
-        return
-    try:
-        called.set_result(function())
-    except BaseException as error:  # noqa: BLE001 - it is for whoever asks for the result
-        called.set_exception(error)
-        # The error's traceback leads here, from where nothing may lead back to it.
-        del called
+    def serve(self, others: int) -> None:
+        """Do what is offered until so many threads have said that they offer nothing any more."""
+        while others:
+            offer = self._offered.get()
+            if offer is None:
+                others -= 1
+            else:
+                offer.do()

@@ -127,19 +127,24 @@ def for_each(
     offers = Offers() if branches else None
     # NumPy's error state and the function that is polled are a thread's own.
     helpers = _submit(lambda: _help(stop, function, queue, offers), len(blocks) - 1)
+    offer = None
     if _local.offers is not None:
-        helpers.append(_local.offers.add(lambda: _work(function, queue), pressing=pressing))
+        offer = _local.offers.add(lambda: _work(function, queue), pressing=pressing)
     try:
         if offers is None:
             _work(function, queue)
         else:
             _branch(function, queue, offers, helpers)
     finally:
+        if offers is not None:
+            offers.left = True
         # A failure must not leave helpers writing into arrays that the caller gives up.
         for _ in queue:
             pass
         # Who has not begun has nothing left to do, and may come after the long work of others.
         failures = [helper.exception() for helper in helpers if not helper.cancel()]
+        if offer is not None:
+            failures.append(offer.withdraw())
     for failure in failures:
         if failure is not None:
             raise failure
@@ -159,7 +164,7 @@ def _branch(
             function(*block)
         finally:
             _local.offered = None
-    offers.serve([helper for helper in helpers if not helper.cancel()])
+    offers.serve(sum(not helper.cancel() for helper in helpers))
 
 
 def _help(
@@ -178,6 +183,8 @@ def _help(
         computing(stop, _work, function, queue)
     finally:
         _local.offers = None
+        if offers is not None:
+            offers.end()
 
 
 def _work(function: Callable[..., None], queue: Iterator[tuple[Any, ...]]) -> None:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
-from engine import resolve, threads
+from engine import arena, resolve, threads
 from engine.kernels import (
     activations,
     adjoints,
@@ -59,7 +59,7 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
     engine.operations()
     with pytest.MonkeyPatch.context() as patch:
         for module in (
-            threads,
+            arena,
             banding,
             channels_last,
             correlation,

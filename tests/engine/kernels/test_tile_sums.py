@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from engine import threads
+from engine import arena
 from engine.arena import SCRATCH_BYTES, Arena
 from engine.kernels import pieces, tile_sums
 from engine.kernels.tile_sums import Views
@@ -50,7 +50,7 @@ def test_views_lie_in_the_scratch(
 
 def test_views_that_do_not_fit_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     piece = pieces.pieces(layer(*LAYERS[0][:4]), 1)[0]
-    monkeypatch.setattr(threads, "SCRATCH_BYTES", 1 << 20)
+    monkeypatch.setattr(arena, "SCRATCH_BYTES", 1 << 20)
     tile_sums.views.cache_clear()
     v, again = (tile_sums.views(piece.shape, 64, 64, "<f4") for _ in range(2))
     tile_sums.views.cache_clear()
