@@ -15,7 +15,7 @@ from benchmarks.kernels.session import Session
 from benchmarks.kernels.tables import document
 from benchmarks.kernels.targets import plain
 
-SHORT, LONG = (60.0, 2), (900.0, 3)
+SHORT, LONG = (45.0, 2), (900.0, 3)
 """Seconds of measuring, and rounds of each measurement while there is time; one after that."""
 
 
