@@ -9,6 +9,7 @@ digits of products.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -106,18 +107,19 @@ def sample_choices(c: Correlation, x: Array, w: Array) -> list[Choice]:
     filters: list[tuple[Filters, Taps]] = []
     means, squares = np.empty((2, len(x), c.channels))
 
+    def look_at_filters() -> None:
+        found = Filters.of(w)
+        filters.append((found, Taps.of(w, found.means)))
+
     def look(lo: int, hi: int) -> None:
-        if lo == hi:
-            found = Filters.of(w)
-            filters.append((found, Taps.of(w, found.means)))
-            return
         some = x[lo:hi, 0]
         means[lo:hi], squares[lo:hi] = sizes(some)
         # Numbers that alternate are as good as none, and leave the sample to a plain sum.
         means[lo:hi][alternates(some)] = 0
 
+    looks = [look_at_filters, *(partial(look, *part) for part in _parts(x, [(0, len(x))]))]
     work = LOOKING * (x.size + min(w.size, 2 * WEIGHTS))
-    for_each(look, [(0, 0), *_parts(x, [(0, len(x))])], work)
+    for_each(lambda each: each(), ((each,) for each in looks), work)
     own, taps = filters[0]
     short = short_sums(x[:, 0], means, taps).tolist()
     plans = list(_plans(c, own))
