@@ -19,6 +19,7 @@ from dataclasses import replace
 from app.admission import Admission, check_cost, tensor_bytes, work
 from app.at_once import AtOnce
 from app.awake import Awake
+from app.clearing import Clearing
 from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavailable
 from app.few import BRIEF, Few, within
 from app.jobs import Answer, Done, Job, Observer, Pending, Write
@@ -67,7 +68,8 @@ class Dispatcher:
         self._accepted: set[Pending] = set()
         self._closing = False
         self._all_answered = asyncio.Event()
-        runner = Runner(self._queue, observer, self.few, limits.max_compute_s)
+        self._clearing = Clearing(lambda: self._queue.full)
+        runner = Runner(self._queue, observer, self.few, self._clearing, limits.max_compute_s)
         self.berths = Berths(limits.body_bytes) if limits.workers and limits.body_bytes else None
         make = make_worker or worker_maker(limits, self.berths)
         died = observer.worker_restarted
@@ -156,6 +158,7 @@ class Dispatcher:
         await asyncio.gather(*(pool.close() for pool in self._pools))
         if self.berths is not None:
             self.berths.close()
+        self._clearing.close()
         if self._awake is not None:
             self._awake.close()
 
@@ -238,6 +241,8 @@ class Dispatcher:
         )
         if job.deadline is not None:
             pending.timer = loop.call_later(job.deadline - now, self._overdue, pending)
+        if pending.work <= self._limits.batch.small:
+            self._clearing.small()
         if self._awake is not None and not self._accepted:
             self._awake.busy()
         self._accepted.add(pending)

@@ -21,6 +21,7 @@ from functools import partial
 from itertools import chain
 
 import engine
+from app.clearing import Clearing
 from app.errors import WorkerCrashed
 from app.few import Few
 from app.jobs import Answer, Done, Observer, Pending
@@ -119,20 +120,27 @@ class Runner:
 
     Args:
         few: is told how long requests took.
+        clearing: is told of workers and of long work.
         max_compute_s: a call that takes longer counts as stuck.
     """
 
     def __init__(
-        self, queue: WorkQueue, observer: Observer, few: Few, max_compute_s: float
+        self,
+        queue: WorkQueue,
+        observer: Observer,
+        few: Few,
+        clearing: Clearing,
+        max_compute_s: float,
     ) -> None:
         self._queue = queue
         self._observer = observer
         self._few = few
+        self._clearing = clearing
         self._max_compute_s = max_compute_s
 
     async def serve(self, worker: Worker, achieved: Callable[[], None]) -> None:
         """Give a worker one batch after the other, until it dies; raises WorkerDied."""
-        with self._queue.served():
+        with self._queue.served(), self._clearing.served(worker):
             await self._serve(worker, achieved, express=False)
 
     async def serve_express(self, worker: Worker, achieved: Callable[[], None]) -> None:
@@ -170,6 +178,7 @@ class Runner:
         helpers = 0 if express else self._queue.helpers(members)
         if run.large:
             self._queue.hold()
+            self._clearing.long()
         for member in members:
             member.abandon = run.abandon
         try:

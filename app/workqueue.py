@@ -108,13 +108,18 @@ class WorkQueue:
         self._held += 1
         self._wake_express()
 
+    @property
+    def full(self) -> bool:
+        """Whether large batches hold every worker but the express worker."""
+        return self._held >= self._serving
+
     def let_go(self) -> None:
         """It is through with it."""
         self._held -= 1
 
     @property
     def _express_wanted(self) -> bool:
-        return self._batcher.small_depth > 0 and self._held >= self._serving
+        return self._batcher.small_depth > 0 and self.full
 
     def _wake_express(self) -> None:
         if self._express_wanted:

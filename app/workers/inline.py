@@ -52,6 +52,9 @@ class InlineWorker:
         assert self._running is not None
         return await self._running
 
+    def leave_one(self, wanted: bool) -> None:
+        """The thread shares the server's processors."""
+
     def guard(self, future: asyncio.Future[None]) -> None:
         """The thread does not die by itself."""
 

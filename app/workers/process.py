@@ -18,6 +18,7 @@ from app.workers.layouts import Layout, Layouts
 from app.workers.memory import KEEP_S, KEPT_ARENA_BYTES
 from app.workers.offload import copying
 from app.workers.task import Outcome, Result, Task, WorkerDied
+from app.workers.turns import give_back, leave_one
 
 ARENAS = 5
 """Of each worker: one is computed in, one is delivered from, one is for the next trip, and the others can
@@ -89,6 +90,7 @@ class ProcessWorker(Child):
         self._reply: asyncio.Future[Message] | None = None
         self._outputs: list[dict[str, Any]] = []
         self._resting: asyncio.TimerHandle | None = None
+        self._cpus: frozenset[int] = frozenset()
 
     async def begin(self, trip: Sequence[Task], helpers: int = 0) -> None:
         """Write the inputs into an arena that nobody reads, unless they lie in berths; send the tasks."""
@@ -169,6 +171,15 @@ class ProcessWorker(Child):
         if self._resting is not None:
             self._resting.cancel()
             self._resting = None
+
+    def leave_one(self, wanted: bool) -> None:
+        """Compute on all processors but one, or on all again; see `Worker`."""
+        if self.dead:
+            return
+        if wanted:
+            self._cpus = leave_one(self.pid)
+        elif self._cpus:
+            give_back(self.pid, self._cpus)
 
     def stop(self) -> None:
         """Raise the flag that the engine polls between blocks."""

@@ -176,6 +176,9 @@ class Worker(Protocol):
     def rest(self) -> None:
         """There is nothing to do and no result is needed any more: give memory back."""
 
+    def leave_one(self, wanted: bool) -> None:
+        """Compute on all processors but one, or on all again; where that can be said."""
+
     def stop(self) -> None:
         """Ask the computation to end early; `finish` then gives engine.Stopped for it."""
 

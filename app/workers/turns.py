@@ -6,6 +6,9 @@ once (sched_setattr(2), `sched_runtime`); it has no more of the time in all. Els
 
 It is a matter of speed only: where a sandbox does not let us say so, or who is meant has ended, all goes
 on as it is.
+
+What takes long can also be kept off one processor for a while. Unlike niceness, that can be taken back
+without a privilege.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ import os
 import platform
 import struct
 import sys
+from collections.abc import Set
 from contextlib import suppress
+from pathlib import Path
 
 NICE = 10
 """By how much what takes long yields: a tenth of the weight of others, so that these come first. With 5
@@ -54,4 +59,35 @@ def come_first(pid: int = 0) -> bool:
             nice = os.getpriority(os.PRIO_PROCESS, pid)
             given = _ATTR.pack(_ATTR.size, os.SCHED_OTHER, _RESET_ON_FORK, nice, 0, SLICE_NS, 0, 0)
             return ctypes.CDLL(None).syscall(_SET_ATTR, pid, given, 0) == 0
+    return False
+
+
+def leave_one(pid: int) -> frozenset[int]:
+    """Keep all threads of a process off one of its processors, if it has several.
+
+    Returns:
+        The processors it had, to give back later; none where all is as it was.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError):
+            cpus = os.sched_getaffinity(pid)
+            if len(cpus) > 1 and _confine(pid, cpus - {min(cpus)}):
+                return frozenset(cpus)
+    return frozenset()
+
+
+def give_back(pid: int, cpus: frozenset[int]) -> None:
+    """Let all threads of a process have the processors that it had."""
+    _confine(pid, cpus)
+
+
+def _confine(pid: int, cpus: Set[int]) -> bool:
+    """The first thread comes first: what it starts from then on has the same processors."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.sched_setaffinity(pid, cpus)
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                with suppress(OSError):
+                    os.sched_setaffinity(int(thread.name), cpus)
+            return True
     return False

@@ -21,6 +21,7 @@ from app.workers.cpus import available_cpus
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import KILLED, SUSPENDED, Result, Task, WorkerDied
 from app.workers.turns import NICE
+from engine.threads import usable_cpus
 from tests.app.dispatching import encode, expected, job, scenario
 
 
@@ -325,3 +326,20 @@ async def test_who_waits_on_a_dead_worker_is_told() -> None:
     assert not worker.suspended()
     await worker.close()
     assert not Path(f"/proc/{worker.pid}").exists()
+
+
+@pytest.mark.skipif(usable_cpus() < 2, reason="there is none to leave")
+@scenario
+async def test_it_leaves_a_processor_and_takes_it_back() -> None:
+    ours = os.sched_getaffinity(0)
+    worker = ProcessWorker(ProcessOptions(threads=2))
+    await worker.start()
+    worker.leave_one(False)
+    assert os.sched_getaffinity(worker.pid) == ours
+    worker.leave_one(True)
+    assert os.sched_getaffinity(worker.pid) == ours - {min(ours)}
+    assert await answered(worker, job(samples=2))
+    worker.leave_one(False)
+    assert os.sched_getaffinity(worker.pid) == ours
+    await worker.close()
+    worker.leave_one(True)
