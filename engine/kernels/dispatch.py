@@ -266,6 +266,8 @@ def _sum_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Ar
 
 @lru_cache(maxsize=4096)
 def plain_weight(c: Correlation) -> Weight:
+    if single.suits(c):
+        return single.backward_weight
     if depthwise.pay_for_weight(c) and pixels.suits(c):
         return pixels.backward_weight
     if c.taps_apart and channels_last.suits(c) and channels_last.pay_for_weight(c):

@@ -7,7 +7,7 @@ their taps, and weights have to be as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
@@ -28,6 +28,9 @@ Array = NDArray[Any]
 
 ROWS = 1 << 18
 """Weights in the rows of a product for several samples: they are read from the second-level cache."""
+
+OUTER = 1 << 16
+"""Numbers of one call where there is nothing to sum."""
 
 MOST_WORK = 1 << 28
 """Multiplications of one call, about, so that whoever wants it ended need not wait."""
@@ -71,38 +74,47 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
-    """Write dw (R, G, O, C), the adjoint of `forward` in w, for each of R requests.
+    """Write dw (R, G, O, C, 1, ...), the adjoint of `forward` in w, for each of R requests.
 
-    `rows` says how many samples each request has: they are one product for some of the outputs, which
-    threads share.
+    `rows` says how many samples each request has: they are one product for some of the lines of dw, which
+    threads share. Where each has one sample there are no sums, and several requests are one call.
     """
-    inputs, upstream = (a.reshape(*a.shape[:3], copy=False).swapaxes(0, 1) for a in (x, dy))
+    right, left = (a.reshape(*a.shape[:3], copy=False) for a in (x, dy))
+    found = dw.reshape(dw.shape[:4], copy=False)
+    if found.strides[3] != found.itemsize:
+        # BLAS writes lines whose numbers lie side by side.
+        found, left, right = found.swapaxes(2, 3), right, left
+    lines, numbers = found.shape[2:]
 
-    def block(request: int, own: slice, g: int, o: slice) -> None:
-        made, left, right = dw[request, g, o], upstream[g, own, o].T, inputs[g, own]
-        if made.strides[-1] != made.itemsize:
-            # BLAS writes rows whose numbers lie side by side.
-            made, left, right = made.T, right.T, left.T
-        if left.shape[1] != 1:
-            np.matmul(left, right, out=made)
-            return
-        # Of one sample there is nothing to add but 0, for which `matmul` takes 50 times as long.
-        np.multiply(left, right, out=made)
-        made += 0
+    def block(requests: slice, own: slice, span: slice) -> None:
+        made = found[requests, :, span]
+        if own.stop - own.start == len(made):
+            np.multiply(left[own, :, span, None], right[own, :, None], out=made)
+            # Of one sample there is nothing to add but 0, for which `matmul` takes 50 times as long.
+            made += 0
+        else:
+            np.matmul(left[own, :, span].transpose(1, 2, 0), right[own].swapaxes(0, 1), out=made[0])
 
-    cuts = (
-        (request, own, g, o)
-        for request, own in enumerate(samples_of(rows))
-        for g in range(c.groups)
-        for o in direct.slices(c.outputs, _outputs(c, own.stop - own.start))
-    )
+    cuts: Iterable[tuple[slice, slice, slice]]
+    if all(count == 1 for count in rows):
+        each = direct.slices(len(rows), max(1, OUTER // (c.groups * lines * numbers)))
+        spans = list(direct.slices(lines, _lines(c, lines, numbers, 1)))
+        cuts = ((requests, requests, span) for requests in each for span in spans)
+    else:
+        cuts = (
+            (slice(request, request + 1), own, span)
+            for request, own in enumerate(samples_of(rows))
+            for span in direct.slices(lines, _lines(c, lines, numbers, own.stop - own.start))
+        )
     for_each(block, cuts, c.flops * len(x))
 
 
-def _outputs(c: Correlation, samples: int) -> int:
-    """Outputs of one product of the gradient of the weight."""
-    fitting = MOST_WORK // max(1, c.channels * samples)
-    return max(1, min(-(-c.outputs // SHARES), fitting))
+def _lines(c: Correlation, lines: int, numbers: int, samples: int) -> int:
+    """Lines, of so many numbers each, of one call of the gradient of the weight."""
+    if samples == 1:
+        return max(1, OUTER // (c.groups * numbers))
+    shared = -(-lines // SHARES) if c.flops * samples >= SHARED_FLOPS else lines
+    return max(1, min(shared, MOST_WORK // max(1, c.groups * numbers * samples)))
 
 
 def gradient(c: Correlation, dw: Array) -> Array | None:

@@ -113,31 +113,48 @@ def test_the_gradient_of_the_weight_is_a_sum_also_of_one_sample(layout: str, sam
 @pytest.mark.parametrize("order", ["OIHW", "HWIO", "OHWI", "HWOI"])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("rows", [(2, 0, 1, 3), (1, 1, 1, 1, 1, 1)], ids=["unlike", "one each"])
+@pytest.mark.parametrize(("taps", "groups"), [(5, 1), (1, 1), (1, 2)])
 def test_gradients_of_weights_are_those_of_each_request(
-    order: str, layout: str, small: bool, monkeypatch: pytest.MonkeyPatch
+    order: str,
+    layout: str,
+    small: bool,
+    rows: tuple[int, ...],
+    taps: int,
+    groups: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if small:
         monkeypatch.setattr(single, "MOST_WORK", 100)
         monkeypatch.setattr(single, "ROWS", 50)
-    rng, rows = np.random.default_rng(0), (2, 0, 1, 3)
-    x = rng.standard_normal((6, 4, 5, 5))
-    w, dy = rng.standard_normal((7, 4, 5, 5)), rng.standard_normal((6, 7, 1, 1))
+        monkeypatch.setattr(single, "OUTER", 20)
+        monkeypatch.setattr(single, "SHARED_FLOPS", 1)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((6, 4, taps, taps))
+    w, dy = rng.standard_normal((6, 4 // groups, taps, taps)), rng.standard_normal((6, 6, 1, 1))
     axes = ["OIHW".index(letter) for letter in order]
     last = layout == "NHWC"
     given = {
         "x": np.ascontiguousarray(np.moveaxis(x, 1, -1)) if last else x,
         "weight": np.ascontiguousarray(w.transpose(axes)),
-        "dy": dy.reshape(6, 1, 1, 7) if last else dy,
+        "dy": dy.reshape(6, 1, 1, 6) if last else dy,
     }
     specs = {name: engine.TensorSpec(a.shape, "float64") for name, a in given.items()}
-    config = {"layout": layout, "weight_layout": order}
+    config = {"layout": layout, "weight_layout": order, "groups": groups}
     call, _ = engine.prepare("conv", "backward", config, specs, None)
     found = engine.run(call, given, rows)
-    dx = np.einsum("oihw,no->nihw", w, dy[..., 0, 0])
+    halves = [half.reshape(6, groups, -1, *half.shape[2:]) for half in (x, dy)]
+    split = w.reshape(groups, -1, *w.shape[1:])
+    dx = np.einsum("goihw,ngo->ngihw", split, halves[1][..., 0, 0]).reshape(x.shape)
     np.testing.assert_allclose(found["dx"], np.moveaxis(dx, 1, -1) if last else dx, 1e-12, 1e-12)
     start = 0
     for request, count in enumerate(rows):
         own = slice(start, start + count)
-        want = np.einsum("no,nihw->oihw", dy[own, :, 0, 0], x[own]).transpose(axes)
+        want = np.einsum("ngo,ngihw->goihw", halves[1][own, ..., 0, 0], halves[0][own])
+        want = want.reshape(w.shape).transpose(axes)
         np.testing.assert_allclose(found["dweight"][request], want, 1e-12, 1e-12)
+        alone = {name: a if name == "weight" else a[own] for name, a in given.items()}
+        if count:
+            own_bits = engine.run(call, alone, (count,))["dweight"][0].tobytes()
+            assert own_bits == np.ascontiguousarray(found["dweight"][request]).tobytes()
         start += count
