@@ -72,6 +72,8 @@ def gathers(c: Correlation) -> bool:
 def _gathers(c: Correlation) -> bool:
     if _laid(c) or not c.phase_count:
         return False
+    if _lone(c):
+        return True
     gathering, adding = _gathering(c), _adding(c)
     if c.phase_count > KEPT:
         return gathering <= MANY_MORE * adding
@@ -85,6 +87,11 @@ def _gathers(c: Correlation) -> bool:
     return not small or gathering <= LITTLE_MORE * adding
 
 
+def _lone(c: Correlation) -> bool:
+    """True for strided windows of one tap: all phases but one are zeros, and that one is 1x1."""
+    return c.taps == 1 < c.phase_count
+
+
 @lru_cache(maxsize=4096)
 def scattering(c: Correlation) -> Input:
     """What scatters, where `phases` is None."""
@@ -95,7 +102,7 @@ def scattering(c: Correlation) -> Input:
 def _summed(c: Correlation) -> bool:
     """True for small maps under many weights, which nothing else would read as they lie."""
     # What is read is counted last: residues may be as many as the stride is long.
-    if not (c.phase_count and scattered.suits(c) and scattered.pay(c)):
+    if _lone(c) or not (c.phase_count and scattered.suits(c) and scattered.pay(c)):
         return False
     if MOST_UNREAD * _gathered(c) < c.places * c.taps:
         return False

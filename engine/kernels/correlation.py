@@ -39,6 +39,9 @@ FAR = 1 << 15
 MOST_PHASES = 1024
 """Phases above which an adjoint rather scatters: each is a correlation of its own."""
 
+LONE_TAP = 64
+"""Phases at most of windows of one tap, where all but one are zeros."""
+
 MOST_APART = 64
 """Inputs for each output, and each phase, above which scattering is quicker without a closer look: phases
 multiply as many times what the plan counts."""
@@ -177,7 +180,8 @@ class Correlation:
     def phase_count(self) -> int:
         """How many phases the adjoint in x has; 0 where they would be too many, or too large."""
         count = prod(axis.stride for axis in self.axes)
-        if self.mode != "zeros" or count > min(self.taps, MOST_PHASES):
+        most = LONE_TAP if self.taps == 1 else min(self.taps, MOST_PHASES)
+        if self.mode != "zeros" or count > most:
             return 0
         if prod(axis.size for axis in self.axes) > MOST_APART * count * self.places:
             return 0

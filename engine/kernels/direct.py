@@ -31,7 +31,7 @@ Array = NDArray[Any]
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, O, *P) from x (N, G, C, *S), w (G, O, C·K) and bias (G, O) or None."""
     blocks = c.forward_blocks
-    if y.strides[2] == y.itemsize != y.strides[-1]:
+    if _lies_last(y):
         # Results lie channels last, so weights are read filter by filter; into panels, in any order.
         depth = min(lengths(c.channels, blocks.channels)) * c.taps
         if in_place_last(c.share, depth):
@@ -54,6 +54,11 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
     for_each(block, shares, c.flops * x.shape[0])
 
 
+def _lies_last(y: Array) -> bool:
+    """Whether channels are last in memory."""
+    return y.strides[2] == y.itemsize != y.strides[-1]
+
+
 def _together(c: Correlation, samples: int) -> int:
     """Samples of a block: as many in each, and as many blocks for each thread, if that is worth it."""
     most = c.forward_blocks.samples
@@ -69,7 +74,7 @@ def forward_block(
     their one pattern of bits.
     """
     flat = flat_view(y, prod(y.shape[3:]))
-    v = _block(c, tile, y.shape[:3], flat is None)
+    v = _block(c, tile, y.shape[:3], flat is None, _lies_last(y))
     out = v.out if flat is None else flat
     for channels, rows in v.chunks:
         columns = patches(c, x[:, :, channels], tile, v.width)
@@ -107,15 +112,22 @@ class _Block:
 
 
 @kept
-def _block(c: Correlation, tile: Tile, lead: tuple[int, ...], apart: bool) -> _Block:
-    """This thread's views for a tile of `lead`, which is (n, g, O); `apart` where y is no place for it."""
+def _block(c: Correlation, tile: Tile, lead: tuple[int, ...], apart: bool, last: bool) -> _Block:
+    """This thread's views for a tile of `lead`, which is (n, g, O).
+
+    Args:
+        apart: whether y is no place for it.
+        last: whether y has its channels last; so have results that are apart, which are copied in runs.
+    """
     sizes = tuple(hi - lo for lo, hi in tile)
     width, dtype = prod(sizes), np.dtype(f"f{c.itemsize}")
     chunks = tuple(
         (slice(lo, hi), slice(lo * c.taps, hi * c.taps))
         for lo, hi in ranges(c.channels, c.forward_blocks.channels)
     )
-    out = part(2, (*lead, width if apart else 0), dtype)
+    order = (0, 1, 3, 2) if last else (0, 1, 2, 3)
+    whole = (*lead, width if apart else 0)
+    out = part(2, tuple(whole[axis] for axis in order), dtype).transpose(order)
     made = part(1, (*lead, width if len(chunks) > 1 else 0), dtype)
     unfolded = out.reshape(*lead, *sizes) if apart else out
     return _Block(width, chunks, tuple(slices(lead[2], c.share)), out, unfolded, made)

@@ -4,7 +4,7 @@
 
 All positions of a request, of one sample after another, are consecutive rows of one matrix each. So nothing
 is gathered or turned: products of runs of rows read both where they lie, and are added up in order. Each
-is of some outputs, which threads share.
+is of some outputs, which threads share. At strides the rows of x that are read are copied together first.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ Array = NDArray[Any]
 
 def suits(c: Correlation) -> bool:
     """True for 1×1 with channels last and more weights than `pointwise` sums up in shares."""
-    plain = c.pointwise and c.channels_last and c.groups == 1
-    return plain and c.channels * c.outputs > MOST_SUMS and c.channels * c.itemsize <= PART_BYTES
+    if not (c.channels_last and c.taps == 1 and c.groups == 1):
+        return False
+    many = c.channels * c.outputs > MOST_SUMS and c.channels * c.itemsize <= PART_BYTES
+    return many and all(axis.low == 0 == axis.high for axis in c.axes)
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
@@ -39,19 +41,23 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     request has.
     """
     inputs, upstream = _rows(x), _rows(dy)
+    read = None if c.pointwise else _read(c, x.shape[0])
     target = dw.reshape(dw.shape[:4], copy=False)[:, 0]
-    each = even(c.outputs, min(-(-c.outputs // SHARES), PART_BYTES // (c.channels * c.itemsize)))
+    width = c.channels * c.itemsize
+    each = even(c.outputs, min(-(-c.outputs // SHARES), PART_BYTES // width))
+    most = MOST_RUN if read is None else min(MOST_RUN, PART_BYTES // width)
 
     def block(request: int, own: slice, lo: int, hi: int) -> None:
         out = target[request, lo:hi]
         start, stop = own.start * c.places, own.stop * c.places
         if start == stop:
             out[...] = 0
-        for first, last in ranges(stop - start, even(stop - start, MOST_RUN)):
+        for first, last in ranges(stop - start, even(stop - start, most)):
             check_stop()
             run = slice(start + first, start + last)
+            right = inputs[run] if read is None else _taken(inputs, read[run])
             made = direct.part(1, (hi - lo, c.channels), dw.dtype) if first else out
-            np.matmul(upstream[run, lo:hi].T, inputs[run], out=made)
+            np.matmul(upstream[run, lo:hi].T, right, out=made)
             if first:
                 out += made
 
@@ -66,3 +72,17 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
 def _rows(a: Array) -> Array:
     """(N, 1, C, *S) as (N·S, C), a view."""
     return np.moveaxis(a[:, 0], 1, -1).reshape(-1, a.shape[2], copy=False)
+
+
+def _read(c: Correlation, samples: int) -> NDArray[np.intp]:
+    """Of the rows of all inputs, those that are outputs' one tap, in the order of outputs."""
+    sizes = [axis.size for axis in c.axes]
+    steps = [np.arange(axis.out) * axis.stride for axis in c.axes]
+    return np.ravel_multi_index(np.ix_(np.arange(samples), *steps), (samples, *sizes)).ravel()
+
+
+def _taken(inputs: Array, rows: NDArray[np.intp]) -> Array:
+    """Some rows of the inputs, in this thread's scratch."""
+    taken = direct.part(0, (len(rows), inputs.shape[1]), inputs.dtype)
+    # All are there; `raise` would have `take` copy them once more.
+    return np.take(inputs, rows, axis=0, out=taken, mode="clip")

@@ -80,7 +80,7 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     threads share. Where each has one sample there are no sums, and several requests are one call.
     """
     right, left = (a.reshape(*a.shape[:3], copy=False) for a in (x, dy))
-    found = dw.reshape(dw.shape[:4], copy=False)
+    found: Array = dw.reshape(dw.shape[:4], copy=False)
     if found.strides[3] != found.itemsize:
         # BLAS writes lines whose numbers lie side by side.
         found, left, right = found.swapaxes(2, 3), right, left

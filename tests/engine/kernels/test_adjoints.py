@@ -39,6 +39,14 @@ BESIDE = [
     Correlation((axis(5, 1, 1, 1), axis(7, 4, 4, 1)), 1, 2, 3, "zeros", 4),
 ]
 
+LONE = [
+    Correlation((axis(8, 1, 2, 1),) * 2, 1, 6, 5, "zeros", 4),
+    # Inputs beyond the last output, and a stride that no window needs.
+    Correlation((axis(9, 1, 2, 1), axis(10, 1, 3, 2), axis(3, 1, 4, 1)), 1, 3, 4, "zeros", 8),
+    Correlation((axis(7, 1, 2, 1, 1), axis(5, 1, 1, 1)), 1, 2, 3, "zeros", 8),
+    Correlation((axis(6, 1, 2, 1),) * 2, 1, 1, 1, "zeros", 4),
+]
+
 
 def names(cases: list[Correlation]) -> list[str]:
     return ["x".join(str(a.size) for a in c.axes) for c in cases]
@@ -53,6 +61,19 @@ def test_inputs_that_meet_outputs_gather(c: Correlation) -> None:
 def test_inputs_that_few_outputs_reach_are_scattered_to(c: Correlation) -> None:
     assert c.phases() is not None
     assert adjoints.phases(c) is None
+
+
+@pytest.mark.parametrize("c", LONE, ids=names(LONE))
+def test_one_tap_is_one_phase_beside_zeros(c: Correlation) -> None:
+    found = adjoints.phases(c)
+    assert found is not None
+    assert sum(phase.correlation is not None for phase in found) == 1
+
+
+def test_one_tap_of_many_phases_is_scattered() -> None:
+    few, many = (Correlation((axis(64, 1, s, 1),) * 2, 1, 2, 3, "zeros", 4) for s in (8, 9))
+    assert adjoints.phases(few) is not None
+    assert adjoints.phases(many) is None
 
 
 def test_depthwise_taps_that_lie_together_gather() -> None:
@@ -134,7 +155,7 @@ def test_other_paddings_are_scattered() -> None:
     assert adjoints.scattering(c) is direct.backward_input
 
 
-FEW = [PHASES[2], *SCATTERED[1:], *BESIDE[1:]]
+FEW = [PHASES[2], *SCATTERED[1:], *BESIDE[1:], *LONE]
 
 
 @pytest.mark.parametrize("c", FEW, ids=names(FEW))
