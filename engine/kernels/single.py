@@ -27,7 +27,14 @@ from engine.threads import for_each
 Array = NDArray[Any]
 
 ROWS = 1 << 18
-"""Weights in the rows of a product for several samples: they are read from the second-level cache."""
+"""Weights of a product for several samples: they are read from the second-level cache."""
+
+WHOLE = 1 << 22
+"""Weights that lie column by column up to which one product reads them all: they stay in the third-level
+cache."""
+
+WIDTH = 2048
+"""Rows of a product at most where they are more: a part of a column is a run of 8 KiB in memory."""
 
 OUTER = 1 << 16
 """Numbers of one call where there is nothing to sum."""
@@ -125,22 +132,40 @@ def gradient(c: Correlation, dw: Array) -> Array | None:
 
 
 def _multiply(c: Correlation, matrix: Array, x: Array, add: Array | None, y: Array) -> None:
-    """y = matrix · x + add, a product for each sample and group, and some of the rows."""
+    """y = matrix · x + add, a product for each sample and some of the rows and columns of the matrix.
+
+    Those of all samples come one after the other, so that all but the first read them from the cache.
+    """
     first = (..., *(0 for _ in c.axes), None)
     factors, results = x[first], y[first]
+    samples, (size, depth) = y.shape[0], _sizes(matrix)
+    columns = list(direct.slices(matrix.shape[2], depth))
 
     def block(n: slice, rows: slice) -> None:
-        made = results[n, :, rows]
-        np.matmul(matrix[:, rows], factors[n], out=made)
+        total = results[n, :, rows]
+        for own in columns:
+            made = direct.part(0, total.shape, total.dtype) if own.start else total
+            np.matmul(matrix[:, rows, own], factors[n, :, own], out=made)
+            if own.start:
+                total += made
         if add is not None:
-            made += add[:, rows, None]
-        settle(made)
+            total += add[:, rows, None]
+        settle(total)
 
-    samples, size = y.shape[0], matrix.shape[1]
-    # Columns that lie side by side are read as they lie, by all rows.
-    if matrix.strides[1] > matrix.strides[2]:
-        size = max(1, ROWS // (c.groups * matrix.shape[2]))
-    each = samples if c.flops * samples < SHARED_FLOPS else -(-samples // SHARES)
+    apart = c.flops * samples >= SHARED_FLOPS and matrix.shape[1] <= size
+    each = -(-samples // SHARES) if apart else samples
     each = min(each, MOST_WORK // (c.groups * size * matrix.shape[2]))
     cuts = product(direct.slices(samples, max(1, each)), direct.slices(matrix.shape[1], size))
     for_each(block, cuts, c.flops * samples)
+
+
+def _sizes(matrix: Array) -> tuple[int, int]:
+    """Rows and columns of one product: what stays in the second-level cache, in runs that memory likes."""
+    groups, rows, columns = matrix.shape
+    if matrix.strides[1] > matrix.strides[2]:
+        return max(1, ROWS // (groups * columns)), columns
+    # Here a column's numbers lie side by side.
+    if groups * rows * columns <= WHOLE:
+        return rows, columns
+    width = min(rows, WIDTH)
+    return width, max(1, ROWS // (groups * width))

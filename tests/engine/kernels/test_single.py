@@ -30,7 +30,12 @@ LAYERS = [
 
 @pytest.mark.parametrize("bad", [None, np.nan, np.inf])
 @pytest.mark.parametrize("c", LAYERS, ids=["row", "groups", "volume"])
-def test_values(c: Correlation, bad: float | None) -> None:
+@pytest.mark.parametrize("cut", [{}, {"ROWS": 7, "WHOLE": 1, "WIDTH": 2}], ids=["whole", "cut"])
+def test_values(
+    c: Correlation, bad: float | None, cut: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in cut.items():
+        monkeypatch.setattr(single, name, value)
     rng = np.random.default_rng(0)
     x, dx = rng.standard_normal((2, 4, c.groups, c.channels, *c.kernel))
     w = rng.standard_normal((c.groups, c.outputs, c.channels * c.taps))
@@ -65,10 +70,13 @@ def test_arrays_that_lie_otherwise_go_another_way() -> None:
 
 
 @pytest.mark.parametrize("samples", [1, 5, 9])
+@pytest.mark.parametrize("cut", [{}, {"ROWS": 300, "WHOLE": 1, "WIDTH": 100}], ids=["whole", "cut"])
 def test_a_sample_has_the_same_bits_in_any_company(
-    samples: int, monkeypatch: pytest.MonkeyPatch
+    samples: int, cut: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(single, "SHARED_FLOPS", 1)
+    for name, value in cut.items():
+        monkeypatch.setattr(single, name, value)
     c, rng = layer(whole(9), whole(9), itemsize=4), np.random.default_rng(0)
     w = rng.standard_normal((1, c.outputs, c.channels * c.taps), np.float32)
     dy = rng.standard_normal((samples, 1, c.outputs, 1, 1), np.float32)
@@ -127,6 +135,8 @@ def test_gradients_of_weights_are_those_of_each_request(
     if small:
         monkeypatch.setattr(single, "MOST_WORK", 100)
         monkeypatch.setattr(single, "ROWS", 50)
+        monkeypatch.setattr(single, "WHOLE", 50)
+        monkeypatch.setattr(single, "WIDTH", 3)
         monkeypatch.setattr(single, "OUTER", 20)
         monkeypatch.setattr(single, "SHARED_FLOPS", 1)
     rng = np.random.default_rng(0)
