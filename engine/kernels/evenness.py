@@ -22,7 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import scratch
 from engine.geometry import ranges
+from engine.kernels.gathering import as_items
 from engine.kernels.tiling import TAPS, WIDTH, transforms
 
 Array = NDArray[Any]
@@ -77,10 +79,10 @@ class Sizes(NamedTuple):
         plain sum has hardly any numbers: those of nine in effect double the spread.
         """
         shares = means**2
-        sums, count = shares.sum(1), means.shape[1]
-        few = 1 + FEW * (shares**2).sum(1) / np.maximum(sums**2, TINY)
-        own = (sums / count) ** 0.5, squares.sum(1) / count * few
-        return [cls(*each) for each in np.stack(own, axis=1).tolist()]
+        sums, count = np.add.reduce(shares, axis=1), means.shape[1]
+        few = 1 + FEW * np.add.reduce(shares**2, axis=1) / np.maximum(sums**2, TINY)
+        own = (sums / count) ** 0.5, np.add.reduce(squares, axis=1) / count * few
+        return [cls(*each) for each in zip(*(a.tolist() for a in own), strict=True)]
 
     @property
     def spread(self) -> float:
@@ -134,7 +136,7 @@ def sizes(a: Array) -> tuple[Means, Means]:
 def _sums(part: Array, last: bool) -> tuple[Array, Array]:
     """The sums (n, K) of |a| and of a² of a part (n, K, ...), or (n, ..., K) where they come last."""
     n, channels = len(part), part.shape[-1 if last else 1]
-    b = np.abs(part).reshape((n, -1, channels) if last else (n, channels, -1))
+    b = np.abs(part, out=_lent(part, 0)).reshape((n, -1, channels) if last else (n, channels, -1))
     # BLAS adds several times faster than NumPy.
     ones = np.ones(b.shape[1 if last else 2], b.dtype)
     scale: Array | float = 1.0
@@ -206,16 +208,18 @@ class Filters(NamedTuple):
         ends = np.maximum.reduce(lain, axis=None), -np.minimum.reduce(lain, axis=None)
         largest = float(np.maximum(*ends))
         scale = _scale(largest)
-        b = np.ascontiguousarray(part).reshape(len(w), -1)
+        b, beside = _lain(part), _lent(part, 1)
         if scale != 1:
-            b = b * np.float32(scale)
-        square = float(np.vecdot(b, b).max()) / b.shape[1]
-        means = (np.abs(b) @ np.ones(b.shape[1], b.dtype)).astype(np.float64) / b.shape[1]
-        mean = float(means.max())
+            b *= np.float32(scale)
+        square = float(np.maximum.reduce(np.vecdot(b, b))) / b.shape[1]
+        sums = np.abs(b, out=beside.reshape(b.shape)) @ np.ones(b.shape[1], b.dtype)
+        means = sums.astype(np.float64) / b.shape[1]
+        mean = float(np.maximum.reduce(means))
         spread = Sizes(mean, square).with_one(largest * scale, w[0].size).spread
-        taps = b.reshape(-1, TAPS * TAPS)
+        taps, same = b.reshape(-1, TAPS * TAPS), beside.reshape(-1, TAPS * TAPS)
         # Of an array and itself, BLAS makes half of the product in twice the time.
-        return cls(spread, (taps.T @ taps.copy()).astype(np.float64), means / scale, mean / scale)
+        np.copyto(same, taps)
+        return cls(spread, (taps.T @ same).astype(np.float64), means / scale, mean / scale)
 
     def flat(self) -> float:
         """How much filters leave of a constant, beside those whose taps have nothing in common."""
@@ -230,8 +234,23 @@ class Filters(NamedTuple):
 
     def _beside(self, factors: Means) -> float:
         """What factors of pairs of taps make, beside what they make of taps that have nothing in common."""
-        own = float(np.trace(self.together))
+        own = float(self.together.trace())
         return float(np.vdot(factors, self.together)) / own if own > 0 else 1.0
+
+
+def _lent(a: Array, number: int) -> Array:
+    """A part of this thread's scratch in the shape of an array."""
+    return scratch(a.size, a.dtype, number).reshape(a.shape)
+
+
+def _lain(part: Array) -> Array:
+    """Filters (O, C, D, 9) as (O, C·D·9), one after another in this thread's scratch."""
+    found = _lent(part, 0)
+    if part.strides[-1] == part.itemsize:
+        as_items(found)[...] = as_items(part)
+    else:
+        found[...] = part
+    return found.reshape(len(part), -1)
 
 
 _ALL_ALIKE = np.ones((TAPS * TAPS, TAPS * TAPS))
