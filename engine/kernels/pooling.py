@@ -238,8 +238,10 @@ def reduced_along(
     values = x[within(slices(read))]
     if prepare is not None:
         values = prepare(values)
-    # Runs are halved, or more, before shorter ones are met.
-    ordered = in_order or p.channels_last
+    # Runs are halved, or more, before shorter ones are met. Windows that differ are better met when they
+    # are fewer.
+    unlike = any(not isinstance(axis, Axis) and not whole(axis) for axis in p.axes)
+    ordered = in_order or p.channels_last or unlike
     order = range(len(p.axes)) if ordered else reversed(range(len(p.axes)))
     *before, end = order
     for axis in before:

@@ -19,6 +19,15 @@ from numpy.typing import NDArray
 
 from engine.geometry import Axis, Windows
 from engine.kernels.patches import inside
+from engine.kernels.reducing import (
+    SEVERAL,
+    at,
+    laid_out,
+    many_beside,
+    reduce_in_turn,
+    reduce_runs,
+    resized,
+)
 from engine.threads import check_stop
 
 Array = NDArray[Any]
@@ -81,16 +90,16 @@ def window_spread(
     if size and inputs == (lo * size, hi * size):
         return np.repeat(sums, size, axis)
     if short(windows):
-        result = np.zeros_like(sums, shape=_resized(sums, axis, inputs[1] - inputs[0]))
+        result = np.zeros_like(sums, shape=resized(sums, axis, inputs[1] - inputs[0]))
         for source, target in _taps(windows, span, inputs[0]):
-            result[_at(axis, target)] += sums[_at(axis, source)]
+            result[at(axis, target)] += sums[at(axis, source)]
         return result
     starts, stops = bounds(windows, lo, hi)
     # Starts and stops never decrease, so the windows over one input are a run as well.
     i = np.arange(*inputs)
     first = np.searchsorted(stops, i, side="right")
     last = np.searchsorted(starts, i, side="right")
-    return _reduce_runs(np.add, 0, sums, axis, first, last)
+    return reduce_runs(np.add, 0, sums, axis, first, last)
 
 
 def covered(axis: Axis, lo: int, hi: int) -> Array:
@@ -125,20 +134,40 @@ def window_argmax(
     best = window_max(values, axis, windows, span, origin)
     nan = bool(np.isnan(best).any())
     if short(windows):
-        found = np.full(best.shape, -1, np.int64)
-        for target, source in _taps(windows, span, origin, backwards=True):
-            to, of = _at(axis, target), _at(axis, source)
-            hit = _same(values[of], best[to], nan)
-            np.copyto(found[to], positions[of], where=hit)
-        return best, found
-    starts, stops = bounds(windows, *span)
-    if values.size > PASS:
-        return best, _first_places(values, positions, best, axis, starts - origin, stops - origin)
+        taps = _taps(windows, span, origin, backwards=True)
+        return best, _tap_places(values, positions, best, axis, taps, nan)
+    starts, stops = (edges - origin for edges in bounds(windows, *span))
     lengths = np.maximum(stops - starts, 0)
-    run = _runs(starts - origin, lengths)
+    if lengths.max(initial=0) <= SEVERAL and many_beside(values, axis):
+        taps = (
+            (slice(o, o + 1), slice(i, i + 1))
+            for o, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True))
+            for i in reversed(range(start, stop))
+        )
+        return best, _tap_places(values, positions, best, axis, taps, nan)
+    if values.size > PASS:
+        return best, _first_places(values, positions, best, axis, starts, stops)
+    run = laid_out(starts, lengths)
     hit = _same(values.take(run, axis), best.repeat(lengths, axis), nan)
     candidates = np.where(hit, positions.take(run, axis), np.iinfo(np.int64).max)
-    return best, _reduceat(np.minimum, -1, candidates, axis, lengths)
+    return best, reduce_in_turn(np.minimum, -1, candidates, axis, lengths)
+
+
+def _tap_places(
+    values: Array,
+    positions: Array,
+    best: Array,
+    axis: int,
+    taps: Iterable[tuple[slice, slice]],
+    nan: bool,
+) -> Array:
+    """The smallest of `positions` where each window's maximum stands, looked for from the last tap on."""
+    found = np.full(best.shape, -1, np.int64)
+    for target, source in taps:
+        to, of = at(axis, target), at(axis, source)
+        hit = _same(values[of], best[to], nan)
+        np.copyto(found[to], positions[of], where=hit)
+    return found
 
 
 def _first_places(
@@ -148,10 +177,10 @@ def _first_places(
     found = np.full(best.shape, np.iinfo(np.int64).max)
     step = max(1, PASS * values.shape[axis] // values.size)
     for o, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
-        own = _at(axis, slice(o, o + 1))
+        own = at(axis, slice(o, o + 1))
         for lo in range(start, stop, step):
             check_stop()
-            part = _at(axis, slice(lo, min(lo + step, stop)))
+            part = at(axis, slice(lo, min(lo + step, stop)))
             hit = _same(values[part], best[own], True)
             places = np.where(hit, positions[part], np.iinfo(np.int64).max)
             np.minimum(found[own], places.min(axis=axis, keepdims=True), out=found[own])
@@ -200,10 +229,6 @@ def short(windows: Windows) -> TypeGuard[Axis]:
     return kernel < LONG or windows.dilation > 1 or shared
 
 
-def _at(axis: int, part: slice) -> tuple[slice, ...]:
-    return (*(slice(None),) * axis, part)
-
-
 def _taps(
     windows: Axis, span: tuple[int, int], origin: int, *, backwards: bool = False
 ) -> Iterator[tuple[slice, slice]]:
@@ -228,10 +253,6 @@ def _ordered(windows: Axis, span: tuple[int, int], origin: int) -> tuple[tuple[s
     return tuple(sorted(_taps(windows, span, origin), key=lambda tap: tap[0] != full))
 
 
-def _resized(values: Array, axis: int, size: int) -> tuple[int, ...]:
-    return (*values.shape[:axis], size, *values.shape[axis + 1 :])
-
-
 def _reduce(
     ufunc: np.ufunc,
     identity: float,
@@ -247,50 +268,22 @@ def _reduce(
         taps: Iterable[tuple[slice, slice]] = _taps(windows, span, origin)
         first = _ordered(windows, span, origin) if windows.kernel <= MANY else ()
         if len(first) > 1 and first[1][0] == full:
-            result = ufunc(values[_at(axis, first[0][1])], values[_at(axis, first[1][1])], out=out)
+            result = ufunc(values[at(axis, first[0][1])], values[at(axis, first[1][1])], out=out)
             taps = first[2:]
         else:
-            shape = _resized(values, axis, full.stop)
+            shape = resized(values, axis, full.stop)
             result = np.empty_like(values, shape=shape) if out is None else out
             result[...] = identity
         for target, source in taps:
-            view = result[_at(axis, target)]
-            ufunc(view, values[_at(axis, source)], out=view)
+            view = result[at(axis, target)]
+            ufunc(view, values[at(axis, source)], out=view)
         return result
     starts, stops = bounds(windows, *span)
-    result = _reduce_runs(ufunc, identity, values, axis, starts - origin, stops - origin)
+    result = reduce_runs(ufunc, identity, values, axis, starts - origin, stops - origin)
     if out is None:
         return result
     np.copyto(out, result)
     return out
-
-
-def _reduce_runs(
-    ufunc: np.ufunc, identity: float, values: Array, axis: int, starts: Array, stops: Array
-) -> Array:
-    lengths = np.maximum(stops - starts, 0)
-    if len(starts) and lengths.all() and (starts[1:] == stops[:-1]).all():
-        part = values[_at(axis, slice(int(starts[0]), int(stops[-1])))]
-    else:
-        part = values.take(_runs(starts, lengths), axis)
-    return _reduceat(ufunc, identity, part, axis, lengths)
-
-
-def _runs(starts: Array, lengths: Array) -> Array:
-    """The positions of all runs, one run after another."""
-    ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + lengths, lengths)
-
-
-def _reduceat(ufunc: np.ufunc, identity: float, runs: Array, axis: int, lengths: Array) -> Array:
-    """Reduce consecutive runs of the given lengths; `identity` for runs of length 0."""
-    result = np.full(_resized(runs, axis, len(lengths)), identity, runs.dtype)
-    full = np.flatnonzero(lengths)
-    if full.size:
-        starts = (np.cumsum(lengths) - lengths)[full]
-        where = (slice(None),) * axis + (full,)
-        result[where] = ufunc.reduceat(runs, starts, axis=axis)
-    return result
 
 
 def _same(a: Array, b: Array, nan: bool) -> NDArray[np.bool_]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ from engine.plans import Plan
 from engine.pool import Pool, WindowConfig
 
 Array = NDArray[Any]
+
+KEPT = 1024
+"""Outputs along an axis up to which their counts are kept: they take longer than pooling a small map."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +81,22 @@ def divisor(plan: Plan, tile: Tile) -> Array:
     counts = []
     for axis, (lo, hi) in zip(plan.geometry.pooling.axes, tile, strict=True):
         assert isinstance(axis, Axis)
-        padded = plan.config.count_include_pad
-        first, end = (-axis.low, axis.size + axis.high) if padded else (0, axis.size)
-        counts.append(taps_between(axis, lo, hi, first, end))
+        along = _kept if hi - lo <= KEPT else _along
+        counts.append(along(axis, lo, hi, plan.config.count_include_pad))
     return np.maximum(members(counts), 1)
+
+
+def _along(axis: Axis, lo: int, hi: int, padded: bool) -> NDArray[np.int64]:
+    """The members of each output in [lo, hi)."""
+    first, end = (-axis.low, axis.size + axis.high) if padded else (0, axis.size)
+    return taps_between(axis, lo, hi, first, end)
+
+
+@lru_cache(maxsize=1024)
+def _kept(axis: Axis, lo: int, hi: int, padded: bool) -> NDArray[np.int64]:
+    counts = _along(axis, lo, hi, padded)
+    counts.flags.writeable = False
+    return counts
 
 
 OPERATION = AvgPool()

@@ -51,7 +51,9 @@ POOLS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("lp_pool", {"kernel": 3, "p": 3.0}, (1, 48, 57, 57)),
     ("adaptive_avg_pool", {"output_size": 1}, (1, 512, 14, 14)),
     ("adaptive_avg_pool", {"output_size": 7, "layout": "NHWC"}, (1, 33, 33, 70)),
+    ("adaptive_avg_pool", {"output_size": 6}, (1, 512, 16, 16)),
     ("adaptive_max_pool", {"output_size": 5}, (1, 48, 57, 57)),
+    ("adaptive_max_pool", {"output_size": 6, "layout": "NHWC"}, (1, 16, 16, 512)),
     ("activation", {"name": "gelu"}, (1, 48, 57, 57)),
 ]
 LARGE = [Layer(op, config, {"x": x, "weight": w}, 1) for op, config, x, w in CONVS]

@@ -30,9 +30,11 @@ from engine.kernels import (
     patch_sums,
     pooling,
     products,
+    reducing,
     scattered,
     shifting,
     shifts,
+    single,
     stuffed,
     tracing,
     turning,
@@ -84,6 +86,9 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
         patch.setattr(pooling, "LEAST_RUN", 2)
         patch.setattr(windows, "LONG", 2)
         patch.setattr(windows, "BUSY", 0)
+        patch.setattr(reducing, "BESIDE", 0)
+        for bound, value in (("ROWS", 8), ("WHOLE", 8), ("WIDTH", 2), ("OUTER", 8)):
+            patch.setattr(single, bound, value)
         patch.setattr(scattered, "LEAST_WEIGHTS", 0)
         patch.setattr(scattered, "LEAST_CHANNELS", 0)
         patch.setattr(scattered, "FEWER", 1)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.errors import Stopped
 from engine.geometry import Adaptive, Axis, Windows
+from engine.kernels import reducing
 from engine.kernels.windows import (
     covered,
     passes,
@@ -50,6 +51,24 @@ def test_places_of_maxima_found_part_by_part(
         np.testing.assert_array_equal(again, best)
         held = [o for o in range(windows.out) if members(windows, o)]
         np.testing.assert_array_equal(parts[:, held], found[:, held])
+
+
+def test_whether_runs_have_calls_of_their_own_does_not_hang_on_how_many_samples_come() -> None:
+    one = np.ones((1, 4, reducing.BESIDE))
+    for samples in (1, 9):
+        assert reducing.many_beside(np.repeat(one, samples, 0), 1)
+        assert not reducing.many_beside(np.repeat(one[..., 1:], samples, 0), 1)
+    assert not reducing.many_beside(one, 2)
+
+
+def test_long_runs_stop_when_they_are_told_to() -> None:
+    asked = iter((False, False, True))
+    values, ends = np.ones((1, 64, 4096)), np.array([0, 16, 32, 48, 64])
+    with pytest.raises(Stopped):
+        computing(
+            lambda: next(asked), reducing.reduce_runs, np.add, 0.0, values, 1, ends[:-1], ends[1:]
+        )
+    assert list(asked) == []
 
 
 def test_the_search_in_a_large_window_stops_when_it_is_told_to() -> None:
@@ -96,7 +115,11 @@ def members(windows: Windows, o: int) -> list[int]:
 
 @pytest.mark.parametrize("windows", WINDOWS, ids=str)
 @pytest.mark.parametrize("part", ["all", "tail"])
-def test_max_sum_and_first_position(windows: Windows, part: str) -> None:
+@pytest.mark.parametrize("beside", [0, 1024])
+def test_max_sum_and_first_position(
+    windows: Windows, part: str, beside: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reducing, "BESIDE", beside)
     rng = np.random.default_rng(3)
     lo, hi = (0 if part == "all" else windows.out // 2), windows.out
     start, stop = windows.inputs_of(lo, hi)
@@ -120,7 +143,11 @@ def test_max_sum_and_first_position(windows: Windows, part: str) -> None:
 
 
 @pytest.mark.parametrize("windows", WINDOWS, ids=str)
-def test_spread_is_the_adjoint_of_the_sum(windows: Windows) -> None:
+@pytest.mark.parametrize("beside", [0, 1024])
+def test_spread_is_the_adjoint_of_the_sum(
+    windows: Windows, beside: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reducing, "BESIDE", beside)
     rng = np.random.default_rng(4)
     span = (windows.out // 3, windows.out)
     start, stop = windows.inputs_of(*span)
