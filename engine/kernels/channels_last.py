@@ -103,7 +103,9 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         out = made
         if out is None:
             out = direct.part(2, (*v.rows.shape[:2], target.shape[-1]), y.dtype)
-        np.matmul(v.rows, columns[:, o], out=out)
+        # Each share is a product of its own, whether threads share the outputs or not.
+        for own in direct.slices(target.shape[-1], c.share):
+            np.matmul(v.rows, columns[:, o][:, own], out=out[..., own])
         if bias is not None:
             out += bias[0, o]
         settle(out)

@@ -108,6 +108,25 @@ def test_a_sample_has_the_same_bits_in_any_company(name: str, threads: int) -> N
     assert again["dweight"].tobytes() == found["dweight"].tobytes()
 
 
+@pytest.mark.parametrize("outputs", [300, 513])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_outputs_that_threads_share_have_the_bits_of_one_thread(outputs: int, dtype: type) -> None:
+    """Half of them are no whole number of columns that BLAS multiplies at a time."""
+    rng, config = np.random.default_rng(0), {"layout": "NHWC", "algorithm": "direct"}
+    x = rng.standard_normal((1, 12, 12, 64)).astype(dtype)
+    w = rng.standard_normal((3, 3, 64, outputs)).astype(dtype)
+    before, found = get_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            engine.set_threads(threads)
+            y = engine.forward("conv", config, x=x, weight=w)["y"]
+            dx = engine.backward("conv", config, ["dx"], x=x, weight=w, dy=y)["dx"]
+            found.append(y.tobytes() + dx.tobytes())
+    finally:
+        engine.set_threads(before)
+    assert len(set(found)) == 1
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("where", ["x", "weight", "bias"])
 def test_numbers_that_are_not_finite_spoil_what_reads_them(where: str, bad: float) -> None:
