@@ -77,17 +77,23 @@ def leave_one(pid: int) -> frozenset[int]:
 
 
 def give_back(pid: int, cpus: frozenset[int]) -> None:
-    """Let all threads of a process have the processors that it had."""
-    _confine(pid, cpus)
+    """Let a process have the processors that it had, unless somebody gave it others since."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            if os.sched_getaffinity(pid) == cpus - {min(cpus)}:
+                _confine(pid, cpus)
 
 
 def _confine(pid: int, cpus: Set[int]) -> bool:
     """The first thread comes first: what it starts from then on has the same processors."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            os.sched_setaffinity(pid, cpus)
-            for thread in Path(f"/proc/{pid}/task").iterdir():
-                with suppress(OSError):
-                    os.sched_setaffinity(int(thread.name), cpus)
-            return True
-    return False
+    if sys.platform != "linux":
+        return False
+    try:
+        os.sched_setaffinity(pid, cpus)
+    except OSError:
+        return False
+    with suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                os.sched_setaffinity(int(thread.name), cpus)
+    return True

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.geometry import Axis
 from engine.kernels import direct
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
@@ -138,7 +139,7 @@ def _multiply(c: Correlation, matrix: Array, x: Array, add: Array | None, y: Arr
     """
     first = (..., *(0 for _ in c.axes), None)
     factors, results = x[first], y[first]
-    samples, (size, depth) = y.shape[0], _sizes(matrix)
+    samples, (size, depth) = y.shape[0], _sizes(matrix, PART_BYTES // (c.groups * c.itemsize))
     columns = list(direct.slices(matrix.shape[2], depth))
 
     def block(n: slice, rows: slice) -> None:
@@ -155,17 +156,22 @@ def _multiply(c: Correlation, matrix: Array, x: Array, add: Array | None, y: Arr
     apart = c.flops * samples >= SHARED_FLOPS and matrix.shape[1] <= size
     each = -(-samples // SHARES) if apart else samples
     each = min(each, MOST_WORK // (c.groups * size * matrix.shape[2]))
+    if len(columns) > 1:
+        each = min(each, PART_BYTES // (c.groups * size * c.itemsize))
     cuts = product(direct.slices(samples, max(1, each)), direct.slices(matrix.shape[1], size))
     for_each(block, cuts, c.flops * samples)
 
 
-def _sizes(matrix: Array) -> tuple[int, int]:
-    """Rows and columns of one product: what stays in the second-level cache, in runs that memory likes."""
+def _sizes(matrix: Array, most: int) -> tuple[int, int]:
+    """Rows and columns of one product: what stays in the second-level cache, in runs that memory likes.
+
+    `most` are the rows whose results a part of the scratch holds, where they are added up.
+    """
     groups, rows, columns = matrix.shape
     if matrix.strides[1] > matrix.strides[2]:
         return max(1, ROWS // (groups * columns)), columns
     # Here a column's numbers lie side by side.
     if groups * rows * columns <= WHOLE:
         return rows, columns
-    width = min(rows, WIDTH)
+    width = max(1, min(rows, WIDTH, most))
     return width, max(1, ROWS // (groups * width))

@@ -147,6 +147,33 @@ def test_all_threads_of_a_process_leave_one_processor_until_it_is_given_back() -
 
 
 @linux
+@pytest.mark.skipif(usable_cpus() < 2, reason="there is none to leave")
+def test_what_somebody_else_gave_it_meanwhile_it_keeps() -> None:
+    one = {min(os.sched_getaffinity(0))}
+    with many_threads() as (pid, one_more):
+        had = turns.leave_one(pid)
+        os.sched_setaffinity(pid, one)
+        turns.give_back(pid, had)
+        assert os.sched_getaffinity(pid) == one
+        one_more()
+
+
+@linux
+@pytest.mark.skipif(usable_cpus() < 2, reason="there is none to leave")
+def test_it_is_given_back_though_no_other_threads_can_be_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours = os.sched_getaffinity(0)
+    with many_threads() as (pid, one_more):
+        with monkeypatch.context() as patch:
+            patch.setattr(turns, "Path", lambda _: Path("/nowhere"))
+            had = turns.leave_one(pid)
+            assert os.sched_getaffinity(pid) == ours - {min(ours)}
+        turns.give_back(pid, had)
+        assert one_more() == [ours] * 3
+
+
+@linux
 def test_who_has_one_processor_keeps_it() -> None:
     one = {min(os.sched_getaffinity(0))}
     with many_threads() as (pid, one_more):

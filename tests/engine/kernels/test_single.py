@@ -11,6 +11,7 @@ import engine
 from engine.geometry import Axis, strided_out
 from engine.kernels import dispatch, single
 from engine.kernels.correlation import Correlation
+from tests.engine.memory import assert_workspace_holds
 
 
 def layer(*axes: Axis, groups: int = 1, itemsize: int = 8) -> Correlation:
@@ -168,3 +169,19 @@ def test_gradients_of_weights_are_those_of_each_request(
             own_bits = engine.run(call, alone, (count,))["dweight"][0].tobytes()
             assert own_bits == np.ascontiguousarray(found["dweight"][request]).tobytes()
         start += count
+
+
+def test_sums_over_parts_of_the_weights_fit_the_scratch(
+    traced: None,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of many samples and groups they would be as large as all results."""
+    monkeypatch.setattr(single, "WHOLE", 1)
+    monkeypatch.setattr(single, "ROWS", 1 << 12)
+    rng = np.random.default_rng(0)
+    tensors = {
+        "x": rng.standard_normal((64, 512, 16, 16), np.float32),
+        "weight": rng.standard_normal((1024, 1, 16, 16), np.float32),
+        "dy": rng.standard_normal((64, 1024, 1, 1), np.float32),
+    }
+    assert_workspace_holds("conv", "backward", {"groups": 512}, tensors, ["dx"])
