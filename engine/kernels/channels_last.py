@@ -29,7 +29,7 @@ from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.requests import SHARES, in_shares, samples_of
 from engine.kernels.viewing import viewed
-from engine.threads import alike, check_stop, for_each, get_threads
+from engine.threads import alike, check_stop, for_each
 
 Array = NDArray[Any]
 
@@ -103,7 +103,6 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         out = made
         if out is None:
             out = direct.part(2, (*v.rows.shape[:2], target.shape[-1]), y.dtype)
-        # Each share is a product of its own, whether threads share the outputs or not.
         for own in direct.slices(target.shape[-1], c.share):
             np.matmul(v.rows, columns[:, o][:, own], out=out[..., own])
         if bias is not None:
@@ -114,9 +113,7 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
 
     samples = most if c.flops * len(x) < SHARED_FLOPS else alike(len(x), most)
     cuts = list(product(direct.slices(len(x), samples), c.forward_tiles))
-    each = c.share if len(cuts) < get_threads() else c.outputs
-    shares = [(*cut, o) for cut in cuts for o in direct.slices(c.outputs, each)]
-    for_each(block, shares, c.flops * len(x))
+    for_each(block, direct.with_outputs(c, cuts), c.flops * len(x))
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:

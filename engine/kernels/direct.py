@@ -6,7 +6,7 @@ size is fixed by the plan. So the bits of a sample do not depend on how many sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -48,10 +48,17 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         for g in slices(c.groups, blocks.groups)
         for tile in c.forward_tiles
     ]
-    # Threads that would have nothing to do gather the same patches for other outputs.
+    for_each(block, with_outputs(c, cuts), c.flops * x.shape[0])
+
+
+def with_outputs(c: Correlation, cuts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Blocks, each of all outputs, or of one share of them where they are fewer than threads.
+
+    Threads that would have nothing to do gather the same patches for other outputs. A block makes a product
+    of each of its shares, so that no bit hangs on this.
+    """
     each = c.share if len(cuts) < get_threads() else c.outputs
-    shares = [(*cut, o) for cut in cuts for o in slices(c.outputs, each)]
-    for_each(block, shares, c.flops * x.shape[0])
+    return ((*cut, o) for cut in cuts for o in slices(c.outputs, each))
 
 
 def _lies_last(y: Array) -> bool:

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.arena import scratch
 from engine.geometry import ranges
+from engine.kernels import direct
 from engine.kernels.gathering import as_items
 from engine.kernels.tiling import TAPS, WIDTH, transforms
 
@@ -136,7 +136,9 @@ def sizes(a: Array) -> tuple[Means, Means]:
 def _sums(part: Array, last: bool) -> tuple[Array, Array]:
     """The sums (n, K) of |a| and of a² of a part (n, K, ...), or (n, ..., K) where they come last."""
     n, channels = len(part), part.shape[-1 if last else 1]
-    b = np.abs(part, out=_lent(part, 0)).reshape((n, -1, channels) if last else (n, channels, -1))
+    b = np.abs(part, out=direct.part(0, part.shape, part.dtype)).reshape(
+        (n, -1, channels) if last else (n, channels, -1)
+    )
     # BLAS adds several times faster than NumPy.
     ones = np.ones(b.shape[1 if last else 2], b.dtype)
     scale: Array | float = 1.0
@@ -208,7 +210,7 @@ class Filters(NamedTuple):
         ends = np.maximum.reduce(lain, axis=None), -np.minimum.reduce(lain, axis=None)
         largest = float(np.maximum(*ends))
         scale = _scale(largest)
-        b, beside = _lain(part), _lent(part, 1)
+        b, beside = _lain(part), direct.part(1, part.shape, part.dtype)
         if scale != 1:
             b *= np.float32(scale)
         square = float(np.maximum.reduce(np.vecdot(b, b))) / b.shape[1]
@@ -238,14 +240,9 @@ class Filters(NamedTuple):
         return float(np.vdot(factors, self.together)) / own if own > 0 else 1.0
 
 
-def _lent(a: Array, number: int) -> Array:
-    """A part of this thread's scratch in the shape of an array."""
-    return scratch(a.size, a.dtype, number).reshape(a.shape)
-
-
 def _lain(part: Array) -> Array:
     """Filters (O, C, D, 9) as (O, C·D·9), one after another in this thread's scratch."""
-    found = _lent(part, 0)
+    found = direct.part(0, part.shape, part.dtype)
     if part.strides[-1] == part.itemsize:
         as_items(found)[...] = as_items(part)
     else:

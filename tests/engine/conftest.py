@@ -94,3 +94,12 @@ def _forget() -> None:
     for kept in (*vars(dispatch).values(), *vars(weight_bytes).values(), resolve._prepared):
         if hasattr(kept, "cache_clear"):
             kept.cache_clear()
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """The engine has two threads during a test."""
+    before = threads.get_threads()
+    threads.set_threads(2)
+    yield
+    threads.set_threads(before)

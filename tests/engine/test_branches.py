@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,12 +14,7 @@ from engine.errors import Stopped
 MUCH = threads.SMALL_FLOPS
 
 
-@pytest.fixture(autouse=True)
-def two_threads() -> Iterator[None]:
-    before = threads.get_threads()
-    threads.set_threads(2)
-    yield
-    threads.set_threads(before)
+pytestmark = pytest.mark.usefixtures("two_threads")
 
 
 @pytest.mark.parametrize("pressing", [False, True])

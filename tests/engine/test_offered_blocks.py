@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,8 @@ class Overwriting(Offers):
 
 
 @pytest.fixture
-def overwriting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    before = threads.get_threads()
-    threads.set_threads(2)
+def overwriting(two_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     monkeypatch.setattr(threads, "Offers", Overwriting)
-    yield
-    threads.set_threads(before)
 
 
 LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...]]] = [

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,12 +22,7 @@ from tests.starving import granting
 MUCH = threads.SMALL_FLOPS
 
 
-@pytest.fixture(autouse=True)
-def two_threads() -> Iterator[None]:
-    before = threads.get_threads()
-    threads.set_threads(2)
-    yield
-    threads.set_threads(before)
+pytestmark = pytest.mark.usefixtures("two_threads")
 
 
 def test_blocks_of_too_little_are_not_shared() -> None:
