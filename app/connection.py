@@ -240,7 +240,8 @@ class Connection(Counted):
             self.telemetry.connection_refused("answer-not-taken")
             self.transport.abort()
         elif late == "headers" and not self.head_size.begun:
-            self.transport.close()  # it was opened and never used; nobody waits for an answer
+            if not self.has_come():
+                self.transport.close()  # it was opened and never used; nobody waits for an answer
         elif late == "body" and not self.answering():
             self.transport.close()  # it has its answer, and sends a body that nobody wants
         elif late is not None:

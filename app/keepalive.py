@@ -7,6 +7,7 @@ import math
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.edge import KEPT, LAST
+from app.transport import unread_bytes
 
 LAST_READ_S = 0.05
 """How long it is waited, before a time counts as over, for what has come and was not read."""
@@ -45,22 +46,21 @@ class KeepAlive(HttpToolsProtocol):
         else:
             self._idle_since = self.loop.time()
 
-    def timeout_keep_alive_handler(self, looked: bool = False) -> None:
-        """Close an idle connection, unless it was used meanwhile.
-
-        Args:
-            looked: nothing came while it was looked once more for a next request.
-        """
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, unless it was used meanwhile or its next request has come."""
         left = self._idle_since + self.timeout_keep_alive - self.loop.time()
         if left > 0:
             self._time(left)
-        elif looked:
-            super().timeout_keep_alive_handler()
+        elif self.has_come():
+            self._time(LAST_READ_S)
         else:
-            # After a time in which we did not run, this comes before what lies in the socket.
-            self._time(LAST_READ_S, looked=True)
+            super().timeout_keep_alive_handler()
 
-    def _time(self, seconds: float, *, looked: bool = False) -> None:
+    def has_come(self) -> bool:
+        """Whether the client has sent what is not read yet: where the loop is busy, that may be long."""
+        return not self.transport.is_closing() and unread_bytes(self.transport) > 0
+
+    def _time(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(
-            seconds, self.timeout_keep_alive_handler, looked
+            seconds, self.timeout_keep_alive_handler
         )

@@ -1,8 +1,9 @@
-"""Connections without a socket: what is written is kept, and who is let in is settled beforehand."""
+"""Connections whose transport keeps what is written, and a gate of which it is settled whom it lets in."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import uvicorn
@@ -19,8 +20,15 @@ ASKING = b"POST /v1/conv/forward HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class Transport(asyncio.Transport):
+    """Reads nothing: what the client sends stays in the socket.
+
+    Attributes:
+        client: the socket's other end.
+    """
+
     def __init__(self) -> None:
-        super().__init__()
+        ours, self.client = socket.socketpair()
+        super().__init__({"socket": ours})
         self.written: list[bytes] = []
         self.closed = self.paused = False
         self.protocol: Any = None

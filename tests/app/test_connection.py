@@ -23,7 +23,7 @@ from app.incoming import Incoming, Wanted
 from app.lanes import LARGE_BYTES, LEAST
 from app.options import load
 from tests.app.asgi import running
-from tests.app.connecting import Transport, connected
+from tests.app.connecting import ASKING, Transport, connected
 
 REQUESTS = {
     "nothing": b"",
@@ -206,6 +206,19 @@ def test_the_time_for_a_body_does_not_run_while_others_have_their_turn(
         assert not transport.written
         connection.expire(now + 15)
         assert b" 408 " in transport.written[0]
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_whose_first_request_has_come_is_not_closed_as_unused() -> None:
+    async def scenario() -> None:
+        connection, transport = connected(header_timeout_s=10)
+        transport.client.send(ASKING)
+        connection.expire(monotonic() + 11)
+        assert not transport.closed
+        transport.get_extra_info("socket").recv(len(ASKING))
+        connection.expire(monotonic() + 11)
+        assert transport.closed
 
     asyncio.run(scenario())
 

@@ -8,6 +8,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from app.edge import KEPT
+from app.keepalive import LAST_READ_S
 from tests.app.connecting import ASKING, Door, connected
 
 
@@ -25,9 +26,22 @@ def test_a_connection_is_idle_from_its_last_refusal_on() -> None:
         assert connection._idle_since + 60 <= when <= connection.loop.time() + 60
         connection._idle_since -= 60
         connection.timeout_keep_alive_handler()
-        assert not transport.closed  # but it is looked once more for what has come
-        connection.timeout_keep_alive_handler(looked=True)
         assert transport.closed
+
+    asyncio.run(scenario())
+
+
+def test_an_idle_connection_whose_next_request_has_come_is_not_closed() -> None:
+    async def scenario() -> None:
+        connection, transport = connected()
+        connection.await_next()
+        transport.client.send(ASKING)
+        connection.timeout_keep_alive_handler()
+        assert not transport.closed
+        # It is read soon, and else the connection is looked at again.
+        assert connection.timeout_keep_alive_task is not None
+        assert connection.timeout_keep_alive_task.when() <= connection.loop.time() + LAST_READ_S
+        connection._unset_keepalive_if_required()
 
     asyncio.run(scenario())
 
