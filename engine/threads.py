@@ -20,9 +20,14 @@ from engine.errors import Stopped
 from engine.offers import Offers
 from engine.wakefulness import LINGER_S, Wakefulness, worth_it
 
+MOST_THREADS = 4
+"""Of one computation, unless more are asked for. After each of its calls of NumPy a thread waits for the
+interpreter's lock: more than so many are often slower together."""
+
 SMALL_FLOPS = 12_000_000
 """Below this much work, counted as operations of products, another thread costs more than it saves: by
-the hand-over, and since both wait for the interpreter's lock after each of many short calls."""
+the hand-over, and since both wait for the interpreter's lock after each of many short calls. So each
+thread after the second wants as much again."""
 
 
 def usable_cpus() -> int:
@@ -30,6 +35,11 @@ def usable_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def default_threads() -> int:
+    """How many threads one computation uses where nobody says otherwise."""
+    return min(usable_cpus(), MOST_THREADS)
 
 
 class _State(threading.local):
@@ -40,14 +50,15 @@ class _State(threading.local):
 
 _local = _State()
 _lock = threading.Lock()
-_threads = usable_cpus()
+_threads = default_threads()
 _crew: Crew | None = None
 _wakefulness = Wakefulness()
 _wakeful = True
 
 
 def set_threads(n: int) -> None:
-    """Use `n` threads for one computation; the default is every CPU this process may use.
+    """Use up to `n` threads for one computation; by default a thread for each CPU that this process may
+    use, and 4 at most, since more of them are seldom faster.
 
     Raises:
         TypeError: where `n` is no integer.
@@ -126,7 +137,9 @@ def for_each(
     queue, stop = iter(blocks), _local.stop
     offers = Offers() if branches else None
     # NumPy's error state and the function that is polled are a thread's own.
-    helpers = _submit(lambda: _help(stop, function, queue, offers), len(blocks) - 1)
+    worth = max(1, flops // max(1, SMALL_FLOPS))
+    most = min(len(blocks) - 1, worth)
+    helpers = _submit(lambda: _help(stop, function, queue, offers), most)
     offer = None
     if _local.offers is not None:
         offer = _local.offers.add(lambda: _work(function, queue), pressing=pressing)

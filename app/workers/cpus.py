@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from engine.threads import usable_cpus
+from engine.threads import MOST_THREADS, usable_cpus
 
 
 def available_cpus(root: Path = Path("/")) -> int:
@@ -20,6 +20,11 @@ def available_cpus(root: Path = Path("/")) -> int:
     """
     quotas = [*_quotas_v2(root), *_quotas_v1(root)]
     return max(1, min([usable_cpus(), *(math.floor(quota) for quota in quotas)]))
+
+
+def threads_of_a_task() -> int:
+    """Threads that one task may have, those of workers without work included."""
+    return min(available_cpus(), MOST_THREADS)
 
 
 def threads_per_worker(workers: int, cpus: int) -> int:

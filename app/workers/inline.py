@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 import engine
-from app.workers.cpus import available_cpus
+from app.workers.cpus import threads_of_a_task
 from app.workers.task import (
     EXHAUSTED,
     LONG_TRIP_S,
@@ -33,15 +33,15 @@ class InlineWorker:
         self._stop = False
 
     async def start(self) -> None:
-        """Start the thread, and have the engine use every CPU; see `Worker`."""
+        """Start the thread, and have the engine use as many CPUs as it does by itself; see `Worker`."""
         loop = asyncio.get_running_loop()
         engine.set_wakeful(False)  # the server does that, where it is wanted
         try:
-            await loop.run_in_executor(self._thread, engine.set_threads, available_cpus())
+            await loop.run_in_executor(self._thread, engine.set_threads, threads_of_a_task())
         except RuntimeError as error:
             raise WorkerDied(EXHAUSTED, "no thread can be had") from error
 
-    async def begin(self, trip: Sequence[Task], helpers: int = 0) -> None:  # noqa: ARG002 - it has all CPUs
+    async def begin(self, trip: Sequence[Task], helpers: int = 0) -> None:  # noqa: ARG002 - it has them anyway
         """Start to compute."""
         self._stop = False
         loop = asyncio.get_running_loop()

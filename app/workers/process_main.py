@@ -21,7 +21,7 @@ from app.workers import layouts, protocol
 from app.workers.arena import Mapping, Region
 from app.workers.attendant import attend
 from app.workers.channel import Message
-from app.workers.cpus import available_cpus
+from app.workers.cpus import threads_of_a_task
 from app.workers.task import LONG_TRIP_S
 
 WARM = 128
@@ -37,11 +37,11 @@ def main(arguments: list[str], run: Run = engine.run) -> None:
     _warm_up()
     arenas = [Mapping(fd) for fd in fds[:count]]
     berths = [Mapping(fd, mmap.PROT_READ) for fd in fds[count:]]
-    cpus = available_cpus()
+    most = threads_of_a_task()
     engine.set_wakeful(False)  # the server keeps processors awake, where that is wanted
 
     def answer(message: Message) -> Message:
-        engine.set_threads(min(threads * (1 + message["helpers"]), cpus))
+        engine.set_threads(min(threads * (1 + message["helpers"]), most))
         arena, size = arenas[message["arena"]], message["size"]
         home = time.perf_counter() + LONG_TRIP_S
         reports: list[Message] = []

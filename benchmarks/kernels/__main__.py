@@ -14,6 +14,7 @@ from benchmarks.kernels.cases import CASES
 from benchmarks.kernels.session import Session
 from benchmarks.kernels.tables import document
 from benchmarks.kernels.targets import plain
+from engine.threads import default_threads
 
 SHORT, LONG = (45.0, 2), (900.0, 3)
 """Seconds of measuring, and rounds of each measurement while there is time; one after that."""
@@ -56,8 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--threads",
         type=_positive,
-        default=machine.usable_cpus(),
-        help="threads for everybody; by default the CPUs that this process may use",
+        default=default_threads(),
+        help="threads for everybody; by default as many as the engine takes by itself",
     )
     parser.add_argument("--json", type=Path, help="write everything to this file")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file")

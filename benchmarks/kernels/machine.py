@@ -18,6 +18,7 @@ import numpy as np
 import engine
 from benchmarks.kernels import optional, pytorch
 from benchmarks.kernels.timing import Peer
+from engine.threads import default_threads
 from engine.wakefulness import DEVICE, worth_it
 
 SIDE = 2048
@@ -50,7 +51,7 @@ def threads(n: int) -> Iterator[None]:
         raise SystemExit("threadpoolctl is missing: install the project with its extra 'bench'")
     with control.threadpool_limits(n, user_api="blas"):
         yield
-    engine.set_threads(usable_cpus())
+    engine.set_threads(default_threads())
 
 
 def sgemm() -> Peer:

@@ -70,7 +70,32 @@ def test_where_no_thread_can_be_had_the_others_do_it_all(granted: int) -> None:
             threads.for_each(seen.append, [(i,) for i in range(100)], MUCH)
     assert sorted(seen) == sorted(3 * [*range(100)])
     both = threading.Barrier(4, timeout=10)
-    threads.for_each(lambda _: both.wait(), [(i,) for i in range(4)], MUCH)
+    threads.for_each(lambda _: both.wait(), [(i,) for i in range(4)], 3 * MUCH)
+
+
+@pytest.mark.parametrize(
+    ("flops", "used"), [(MUCH, 2), (2 * MUCH - 1, 2), (2 * MUCH, 3), (MUCH * 9, 4)]
+)
+def test_each_further_thread_wants_as_much_work_again(flops: int, used: int) -> None:
+    threads.set_threads(4)
+    met = threading.Barrier(used)
+    seen: set[int] = set()
+
+    def block(number: int) -> None:
+        if number < used:
+            met.wait(30.0)
+        else:
+            time.sleep(0.001)  # so that whoever else there is has a block, too
+        seen.add(threading.get_ident())
+
+    threads.for_each(block, [(i,) for i in range(40)], flops)
+    assert len(seen) == used
+
+
+def test_many_cpus_are_no_reason_for_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cpus, used in ((1, 1), (3, 3), (4, 4), (64, threads.MOST_THREADS)):
+        monkeypatch.setattr(threads, "usable_cpus", lambda cpus=cpus: cpus)
+        assert threads.default_threads() == used
 
 
 @pytest.mark.parametrize("flops", [0, MUCH])

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.workers import cpus
-from app.workers.cpus import available_cpus, threads_per_worker
+from app.workers.cpus import available_cpus, threads_of_a_task, threads_per_worker
+from engine.threads import MOST_THREADS
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +62,14 @@ def test_the_least_quota_on_the_way_up_counts(
 
 def test_this_machine_has_at_least_one() -> None:
     assert 1 <= available_cpus() <= 8
+
+
+@pytest.mark.parametrize(("available", "threads"), [(1, 1), (3, 3), (64, MOST_THREADS)])
+def test_a_task_has_no_more_threads_than_pay(
+    available: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpus, "available_cpus", lambda: available)
+    assert threads_of_a_task() == threads
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 import engine
 from benchmarks.kernels import memory, naive, optional, ours, pytorch
 from benchmarks.kernels.cases import Case, inputs
-from benchmarks.kernels.machine import usable_cpus
 from benchmarks.kernels.measure import Limits, PeersDisagree, Row, _require_equal, measure
 from benchmarks.kernels.timing import Budget, Peer
+from engine.threads import default_threads
 
 TOYS = (
     Case("toy", "conv", 2, 4, (9, 9), 6, 3, 2, 1, groups=2, bias=True),
@@ -33,7 +33,7 @@ ACTIONS = ("forward", "backward")
 @pytest.fixture(autouse=True)
 def threads_restored() -> Iterator[None]:
     yield
-    engine.set_threads(usable_cpus())
+    engine.set_threads(default_threads())
 
 
 @pytest.mark.parametrize("action", ACTIONS)
