@@ -8,10 +8,15 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from time import perf_counter
 from typing import NamedTuple, cast
 
 HEAD_BYTES = 16 << 10
 """Longest head of an answer."""
+
+STALE_S = 5.0
+"""So long after its last use a connection is not trusted: a server may close it while a request goes out,
+which then has no answer."""
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _CLOSE = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
@@ -36,6 +41,10 @@ class Connection(asyncio.BufferedProtocol):
     Args:
         on_reply: called with the connection and its answer.
         on_lost: called with the connection and whether an answer was outstanding.
+
+    Attributes:
+        busy: an answer is outstanding.
+        lost: it is closed, or about to be.
     """
 
     def __init__(
@@ -56,6 +65,7 @@ class Connection(asyncio.BufferedProtocol):
         self._retry: int | None = None
         self.busy = False
         self.lost = False
+        self._used = perf_counter()
 
     def send(self, head: bytes, body: bytes) -> None:
         """Send a request."""
@@ -70,6 +80,11 @@ class Connection(asyncio.BufferedProtocol):
     def sending(self) -> bool:
         """Whether a body is still on its way out, be it answered or not."""
         return bool(self._transport and self._transport.get_write_buffer_size())
+
+    @property
+    def stale(self) -> bool:
+        """Whether it has not been used for long."""
+        return not self.sending and perf_counter() - self._used > STALE_S
 
     def close(self) -> None:
         """Hang up."""
@@ -91,6 +106,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self._filled >= self._end:
             self.busy = False
+            self._used = perf_counter()
             body = self._view[self._body : self._end]
             if not self._keep:
                 self.lost = True

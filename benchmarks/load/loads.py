@@ -175,7 +175,8 @@ class Load(ABC):
             self.finished.set()
 
     def reopen(self, connection: Connection) -> None:
-        """Open a connection in place of one that the server closed."""
+        """Open a connection in place of one that is closed, or not to be used any more."""
+        connection.close()
         self._connections.remove(connection)
         opening = asyncio.get_running_loop().create_task(self.connect())
         self._opening.add(opening)
@@ -270,10 +271,12 @@ class Open(Load):
             # A refused body goes out to its end, and what follows it on its connection only then.
             whole = (at for at in reversed(range(len(self._idle))) if not self._idle[at].sending)
             connection = self._idle.pop(next(whole, 0))
-            if not connection.lost:
+            if not connection.lost and not connection.stale:
                 self.send(connection, sent)
                 return
             self.reopen(connection)
+            if connection.stale:
+                break  # those that were used before it are stale, too
         self._due.append(sent)
 
 

@@ -10,6 +10,7 @@ from time import perf_counter
 import numpy as np
 import pytest
 
+from benchmarks.load import connection
 from benchmarks.load.checks import Checker, WrongAnswer
 from benchmarks.load.connection import Connection, Reply
 from benchmarks.load.generator import report
@@ -91,6 +92,28 @@ def test_an_open_loads_latency_counts_the_wait_for_a_connection() -> None:
     assert isinstance(load, Open)
     waits = [each.end - each.due for each in load.answers]
     assert max(waits) > 0.05 * len(waits) - 0.3 > 0.3
+
+
+@pytest.mark.parametrize(("stale_s", "kept"), [(0.0, False), (60.0, True)])
+def test_an_open_load_does_not_use_a_connection_that_has_long_been_idle(
+    stale_s: float, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Connection] = []
+    connect = Open.connect
+
+    async def connected(load: Open) -> Connection:
+        opened.append(await connect(load))
+        return opened[-1]
+
+    async def handler(_: int) -> bytes:
+        return answer(right())
+
+    monkeypatch.setattr(Open, "connect", connected)
+    monkeypatch.setattr(connection, "STALE_S", stale_s)
+    spec = Spec(stream="small-forward", connections=1, seconds=0.3, rate=40.0)
+    load = asyncio.run(loaded(spec, handler))
+    assert len(load.answers) > 1
+    assert (len(opened) == 1) is kept
 
 
 def test_a_refused_request_is_sent_again_once_and_not_before_its_time() -> None:
