@@ -10,6 +10,9 @@ from math import prod
 from engine.kernels.correlation import Correlation
 from engine.kernels.spacing import READ
 
+VOLUME = 3
+"""Axes of a volume."""
+
 MOST_TAPS, MOST_WORK = 25, 10_000
 """Taps above which products with banded matrices are faster; but not for small maps, whose bands are made
 for few strips, up to so many taps of all outputs of a channel."""
@@ -26,19 +29,60 @@ LEAST_TURNED, LEAST_TAPS = 64, 6
 OUTPUT_BYTES, INPUT_BYTES = 1 << 10, 3200
 """Bytes of one channel's outputs, and of its inputs, up to which they do."""
 
+VOLUME_TAPS, VOLUME_WEIGHT_TAPS = 125, 27
+"""Taps of volumes above which what else there is has less to lose, and above which the gradient of the
+weight takes less time otherwise where windows are one apart."""
+
+VOLUME_OUTPUT_BYTES, VOLUME_INPUT_BYTES = 1 << 12, 12_800
+"""The bytes above, of volumes."""
+
+LEAST_APART = 24
+"""Channels from which the gradient of the weight takes less time so where windows lie further apart."""
+
 
 def pay(c: Correlation) -> bool:
     """True where the forward map takes less time by pixels than by what else there is, by random layers."""
+    if len(c.axes) == VOLUME:
+        return _volumes_pay(c)
     if not _few_taps(c, OUTPUT_BYTES, MOST_WORK):
         return False
-    return c.groups**2 * c.places >= LEAST_RUNS if c.channels_last else _worth_turning(c)
+    return _long_runs(c) if c.channels_last else _worth_turning(c, INPUT_BYTES, OUTPUT_BYTES)
 
 
 def pay_for_weight(c: Correlation) -> bool:
     """The same for the gradient of the weight."""
+    if len(c.axes) == VOLUME:
+        return _volumes_pay_for_weight(c)
     if not _few_taps(c, OUTPUT_BYTES // 2, MOST_WORK // 2):
         return False
-    return c.groups >= LEAST_SUMMED if c.channels_last else _worth_turning(c)
+    if c.channels_last:
+        return c.groups >= LEAST_SUMMED
+    return _worth_turning(c, INPUT_BYTES, OUTPUT_BYTES)
+
+
+def _volumes_pay(c: Correlation) -> bool:
+    if c.taps > VOLUME_TAPS:
+        return False
+    if c.channels_last:
+        # Where windows lie apart, a run is a single pixel.
+        return _long_runs(c) and (_together(c) or c.groups >= LEAST_TURNED)
+    return _worth_turning(c, VOLUME_INPUT_BYTES, VOLUME_OUTPUT_BYTES)
+
+
+def _volumes_pay_for_weight(c: Correlation) -> bool:
+    few = c.taps <= VOLUME_WEIGHT_TAPS
+    if c.channels_last:
+        apart = not _together(c) and c.groups >= LEAST_APART and c.taps <= VOLUME_TAPS
+        return apart or (few and c.groups >= LEAST_TURNED)
+    return few and _worth_turning(c, VOLUME_INPUT_BYTES, VOLUME_OUTPUT_BYTES)
+
+
+def _together(c: Correlation) -> bool:
+    return c.axes[-1].stride == 1
+
+
+def _long_runs(c: Correlation) -> bool:
+    return c.groups**2 * c.places >= LEAST_RUNS
 
 
 def _few_taps(c: Correlation, small: int, work: int) -> bool:
@@ -48,8 +92,8 @@ def _few_taps(c: Correlation, small: int, work: int) -> bool:
     return c.places * c.itemsize <= small and c.taps * c.places <= work
 
 
-def _worth_turning(c: Correlation) -> bool:
+def _worth_turning(c: Correlation, most_in: int, most_out: int) -> bool:
     # Numbers a multiple of READ bytes apart share lines of the cache, which makes turning them slow.
     inputs = prod(axis.size for axis in c.axes) * c.itemsize
-    small = inputs <= INPUT_BYTES and inputs % READ and c.places * c.itemsize <= OUTPUT_BYTES
+    small = inputs <= most_in and inputs % READ and c.places * c.itemsize <= most_out
     return bool(small) and c.groups >= LEAST_TURNED and c.taps >= LEAST_TAPS

@@ -1,10 +1,10 @@
-"""Depthwise correlation of images, and the gradient of its filters, pixel by pixel.
+"""Depthwise correlation of images and volumes, and the gradient of its filters, pixel by pixel.
 
     y[n, o, p, g] = Σ_{i, j} w[i, j, g] · x[n, o·stride + i·dilation − low, p·stride + j·dilation − low, g]
 
 All channels of a pixel, and of the pixels after it, are consecutive. So a tap is a run of products,
 and `einsum` multiplies and adds it in one pass. Padding comes with a slab of the inputs under some
-rows of outputs.
+rows of outputs, or planes of them.
 
 Small maps of many channels are worth it where channels come first, too: on their way into the slab
 inputs are turned, and results on their way out.
@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from engine.arena import PART_BYTES
-from engine.geometry import ranges
+from engine.geometry import Axis, ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
@@ -42,6 +44,12 @@ BLOCK_BYTES = 1 << 20
 LEAST_GROUPS = 8
 """Channels below which a pixel is too short a run."""
 
+FORWARD = {2: "ijopr,ijr->opr", 3: "ijkopqr,ijkr->opqr"}
+"""Sums over the taps of images, and of volumes; see `Run`."""
+
+WEIGHT = {2: "ijopr,opr->ijr", 3: "ijkopqr,opqr->ijkr"}
+"""Sums over their outputs."""
+
 WORK = 4
 """Work of an operation beside one of a product, which goes at several times the rate."""
 
@@ -50,11 +58,12 @@ TURNED = 256
 
 
 def suits(c: Correlation) -> bool:
-    """True for depthwise images of which one row of outputs fits the scratch."""
-    plain = len(c.axes) == 2 and c.mode == "zeros"
+    """True for depthwise images and volumes of which one row of outputs fits the scratch."""
+    plain = len(c.axes) in FORWARD and c.mode == "zeros"
     plain = plain and c.channels == c.outputs == 1 and c.groups >= LEAST_GROUPS
     filters = c.taps * max(RUN, c.groups) * c.itemsize
-    return plain and max(filters, _line(c) * c.axes[0].extent) <= PART_BYTES
+    slab = _line(c) * prod(axis.extent for axis in c.axes[:-1])
+    return plain and max(filters, slab) <= PART_BYTES
 
 
 def _line(c: Correlation) -> int:
@@ -63,7 +72,12 @@ def _line(c: Correlation) -> int:
 
 
 def _width(c: Correlation) -> int:
-    return (c.axes[1].out - 1) * c.axes[1].stride + c.axes[1].extent
+    return _span(c.axes[-1], c.axes[-1].out)
+
+
+def _span(axis: Axis, outputs: int) -> int:
+    """Inputs from the first to the last that so many outputs read."""
+    return (outputs - 1) * axis.stride + axis.extent
 
 
 def _apart(c: Correlation) -> int:
@@ -71,29 +85,37 @@ def _apart(c: Correlation) -> int:
     return pitch(c.groups, c.itemsize, READ)
 
 
-def _rows(c: Correlation) -> int:
-    """Rows of outputs of a block."""
-    down = c.axes[0]
-    return max(1, (min(BLOCK_BYTES, PART_BYTES) // _line(c) - down.extent) // down.stride + 1)
+def _outputs(c: Correlation) -> tuple[int, ...]:
+    """Outputs of a block along each axis but the last: of volumes whole planes, where one fits."""
+    *deep, down = c.axes[:-1]
+    room = min(BLOCK_BYTES, PART_BYTES) // _line(c)
+    rows = min(down.out, _most(down, room // prod(axis.extent for axis in deep)))
+    return (*(_most(axis, room // _span(down, rows)) for axis in deep), rows)
+
+
+def _most(axis: Axis, room: int) -> int:
+    """Outputs along an axis that read no more than so many inputs; but one in any case."""
+    return max(1, (room - axis.extent) // axis.stride + 1)
 
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, G, 1, *P) from x (N, G, 1, *S), w (G, 1, K) and bias (G, 1) or None."""
     pixels, results = _pixels(x), _pixels(y)
-    apart = results.strides[2] if c.channels_last else _apart(c) * c.itemsize
-    joined = c.axes[1].stride == 1 and apart == c.groups * y.itemsize
-    each = max(1, min(RUN // c.groups, c.axes[1].out)) if joined else 1
-    filters = np.ascontiguousarray(w.reshape(c.groups, *c.kernel).transpose(1, 2, 0))
+    apart = results.strides[-2] if c.channels_last else _apart(c) * c.itemsize
+    joined = c.axes[-1].stride == 1 and apart == c.groups * y.itemsize
+    each = max(1, min(RUN // c.groups, c.axes[-1].out)) if joined else 1
+    filters = np.ascontiguousarray(np.moveaxis(w.reshape(c.groups, *c.kernel), 0, -1))
+    summing = FORWARD[len(c.axes)]
 
     def block(n: int, cut: Cut) -> None:
-        v = views(c, cut.rows, cut.above, cut.below, each)
-        v.load(pixels[n, *cut.source])
-        np.copyto(v.tiled, filters[:, :, None])
-        target = results[n, cut.target]
+        v = views(c, cut.outputs, cut.stands, each)
+        v.load(pixels[n][cut.source])
+        np.copyto(v.tiled, filters[..., None, :])
+        target = results[n][cut.target]
         made = target if v.made is None else v.made
         for run in v.runs:
-            sums = made[:, run.pixels].reshape(run.shape, copy=False)
-            np.einsum("ijopr,ijr->opr", run.taps, run.factors, out=sums)
+            sums = made[..., run.pixels, :].reshape(run.shape, copy=False)
+            np.einsum(summing, run.taps, run.factors, out=sums)
         if bias is not None:
             made += bias[:, 0]
         settle(made)
@@ -108,15 +130,16 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     """Write dw (R, G, 1, 1, *K), the adjoint of `forward` in w, for each of R requests."""
     pixels, upstream = _pixels(x), _pixels(dy)
     sums = np.zeros((len(rows), SHARES, *c.kernel, c.groups), dw.dtype)
+    summing = WEIGHT[len(c.axes)]
 
     def block(request: int, share: int, pieces: Sequence[tuple[int, Cut]]) -> None:
         for n, cut in pieces:
             check_stop()
-            v = views(c, cut.rows, cut.above, cut.below, 1)
-            v.load(pixels[n, *cut.source])
+            v = views(c, cut.outputs, cut.stands, 1)
+            v.load(pixels[n][cut.source])
             (run,) = v.runs
-            passed = v.turned(upstream[n, cut.target])
-            np.einsum("ijopr,opr->ijr", run.taps, passed, out=run.factors)
+            passed = v.turned(upstream[n][cut.target])
+            np.einsum(summing, run.taps, passed, out=run.factors)
             sums[request, share] += run.factors
 
     for_each(block, request_shares(rows, cuts(c), SHARES), WORK * c.flops * x.shape[0])
@@ -125,39 +148,44 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
 
 
 def _pixels(a: Array) -> Array:
-    """(N, G, 1, H, W) as (N, H, W, G)."""
-    return a[:, :, 0].transpose(0, 2, 3, 1)
+    """(N, G, 1, *S) as (N, *S, G)."""
+    return np.moveaxis(a[:, :, 0], 1, -1)
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Rows of outputs that make one block.
+    """Rows of outputs that make one block, or planes of them.
 
     Attributes:
-        target: the rows; `rows` is how many.
-        source: the inputs (H, W) that they read.
-        above, below: rows of the slab at which those begin, and end.
+        target: the outputs, along each axis but the last; `outputs` is how many.
+        source: the inputs that they read, along each axis.
+        stands: where in the slab those begin, and end, along each axis but the last.
     """
 
-    target: slice
-    rows: int
-    source: tuple[slice, slice]
-    above: int
-    below: int
+    target: tuple[slice, ...]
+    outputs: tuple[int, ...]
+    source: tuple[slice, ...]
+    stands: tuple[tuple[int, int], ...]
 
 
 @lru_cache(maxsize=256)
 def cuts(c: Correlation) -> tuple[Cut, ...]:
     """All blocks of a sample."""
-    return tuple(_cut(c, lo, hi) for lo, hi in ranges(c.positions[0], _rows(c)))
+    each = zip(c.positions[:-1], _outputs(c), strict=True)
+    return tuple(_cut(c, part) for part in product(*(ranges(*one) for one in each)))
 
 
-def _cut(c: Correlation, lo: int, hi: int) -> Cut:
-    down, across = c.axes
-    start = down.input_of(0, lo)
-    rows, place = down.placed(start, start + (hi - lo - 1) * down.stride + down.extent)
-    columns, _ = across.placed(-across.low, _width(c) - across.low)
-    return Cut(slice(lo, hi), hi - lo, (rows, columns), place.start, place.stop)
+def _cut(c: Correlation, part: Sequence[tuple[int, int]]) -> Cut:
+    """The block of some outputs, along each axis but the last."""
+    outputs = tuple(hi - lo for lo, hi in part)
+    source, stands = [], []
+    for axis, (lo, _), number in zip(c.axes, part, outputs, strict=False):
+        start = axis.input_of(0, lo)
+        inputs, place = axis.placed(start, start + _span(axis, number))
+        source.append(inputs)
+        stands.append((place.start, place.stop))
+    columns, _ = c.axes[-1].placed(-c.axes[-1].low, _width(c) - c.axes[-1].low)
+    return Cut(tuple(slice(*each) for each in part), outputs, (*source, columns), tuple(stands))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +193,11 @@ class Run:
     """Runs of pixels alike.
 
     Attributes:
-        taps: what they read, (taps down, taps across, rows, count, numbers of a run).
-        factors: what each is multiplied with, (taps down, taps across, numbers of a run).
+        taps: what they read, (*taps along each axis, *outputs along each but the last, count, numbers of
+            a run).
+        factors: what each is multiplied with, (*taps along each axis, numbers of a run).
         pixels: where in a row of outputs they lie.
-        shape: of their outputs, (rows, count, numbers of a run).
+        shape: of their outputs, (*outputs along each axis but the last, count, numbers of a run).
     """
 
     taps: Array
@@ -182,11 +211,11 @@ class Views:
     """Views of the scratch for blocks of one shape.
 
     Attributes:
-        inner: the inputs in the slab, (H, W, G).
+        inner: the inputs in the slab, (*S, G).
         padding: what lies around them.
         tiled: the filters, once for each pixel of a run.
         runs: all runs of a row, and those that are left over.
-        made: room for results that are to be turned, (rows, W, G); None where channels are last.
+        made: room for results that are to be turned, (*P, G); None where channels are last.
         parts: channels that are turned at a time.
     """
 
@@ -198,13 +227,13 @@ class Views:
     parts: tuple[slice, ...]
 
     def load(self, inputs: Array) -> None:
-        """Lay the inputs (H, W, G) of a block out."""
+        """Lay the inputs (*S, G) of a block out."""
         for each in self.padding:
             each.fill(0)
         self._copy(self.inner, inputs)
 
     def turned(self, passed: Array) -> Array:
-        """Gradients (rows, W, G) of a block, with channels last in memory."""
+        """Gradients (*P, G) of a block, with channels last in memory."""
         if self.made is None:
             return passed
         self._copy(self.made, passed)
@@ -216,42 +245,48 @@ class Views:
 
 
 @kept
-def views(c: Correlation, rows: int, above: int, below: int, each: int) -> Views:
-    """This thread's views for a number of rows of outputs, in runs of `each` pixels.
+def views(
+    c: Correlation, outputs: tuple[int, ...], stands: tuple[tuple[int, int], ...], each: int
+) -> Views:
+    """This thread's views for so many outputs along each axis but the last, in runs of `each` pixels.
 
-    Inputs stand in the rows [above, below) of the slab.
+    Inputs stand in the parts `stands` of the slab, along those axes.
     """
-    (down, across), dtype = c.axes, np.dtype(f"f{c.itemsize}")
-    slab = direct.part(0, ((rows - 1) * down.stride + down.extent, _width(c), c.groups), dtype)
+    across, dtype = c.axes[-1], np.dtype(f"f{c.itemsize}")
+    spans = [_span(axis, number) for axis, number in zip(c.axes, outputs, strict=False)]
+    slab = direct.part(0, (*spans, _width(c), c.groups), dtype)
     _, place = across.placed(-across.low, _width(c) - across.low)
-    inner = slab[above:below]
-    around = (slab[:above], slab[below:], inner[:, : place.start], inner[:, place.stop :])
+    inner, padding = slab, []
+    for axis, (start, stop) in enumerate((*stands, (place.start, place.stop))):
+        before = (slice(None),) * axis
+        padding += [inner[*before, :start], inner[*before, stop:]]
+        inner = inner[*before, start:stop]
     tiled = direct.part(1, (*c.kernel, each, c.groups), dtype)
     whole, rest = divmod(across.out, each)
     runs = tuple(
-        _run(c, slab, tiled[:, :, :run], rows, first, count)
+        _run(c, slab, tiled[..., :run, :], outputs, first, count)
         for first, count, run in ((0, whole, each), (whole * each, 1, rest))
         if run
     )
     made: Array | None = None
     parts: tuple[slice, ...] = (slice(None),)
     if not c.channels_last:
-        made = direct.part(2, (rows, across.out, _apart(c)), dtype)[..., : c.groups]
+        made = direct.part(2, (*outputs, across.out, _apart(c)), dtype)[..., : c.groups]
         parts = tuple(direct.slices(c.groups, TURNED))
-    padding = tuple(part for part in around if part.size)
-    return Views(inner[:, place], padding, tiled, runs, made, parts)
+    return Views(inner, tuple(part for part in padding if part.size), tiled, runs, made, parts)
 
 
-def _run(c: Correlation, slab: Array, tiled: Array, rows: int, first: int, count: int) -> Run:
+def _run(
+    c: Correlation, slab: Array, tiled: Array, outputs: tuple[int, ...], first: int, count: int
+) -> Run:
     """Views for `count` runs of a row, from the pixel `first` on; `tiled` is their filters."""
-    down, across = c.axes
-    each = tiled.shape[2]
-    inputs = slab[:, first * across.stride :]
-    line, pixel, one = slab.strides
-    shape = (rows, count, each * c.groups)
-    steps = (down.dilation * line, across.dilation * pixel, down.stride * line)
-    strides = (*steps, across.stride * each * pixel, one)
+    each = tiled.shape[-2]
+    inputs = slab[..., first * c.axes[-1].stride :, :]
+    *steps, one = slab.strides
+    taps_apart = (axis.dilation * step for axis, step in zip(c.axes, steps, strict=True))
+    *outputs_apart, pixel = (axis.stride * step for axis, step in zip(c.axes, steps, strict=True))
+    shape = (*outputs, count, each * c.groups)
+    strides = (*taps_apart, *outputs_apart, each * pixel, one)
     taps = as_strided(inputs, (*c.kernel, *shape), strides, writeable=False)
-    return Run(
-        taps, tiled.reshape(*c.kernel, -1, copy=False), slice(first, first + count * each), shape
-    )
+    factors = tiled.reshape(*c.kernel, -1, copy=False)
+    return Run(taps, factors, slice(first, first + count * each), shape)

@@ -1,4 +1,4 @@
-"""Small correlations of images and random arrays for them."""
+"""Small correlations of images and volumes, and random arrays for them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from engine.geometry import Axis, strided_out
 from engine.kernels.correlation import Correlation
 
 Pair = tuple[int, int]
+Numbers = tuple[int, ...]
+"""One along each axis."""
 
-IMAGES: list[dict[str, Pair]] = [
+IMAGES: list[dict[str, Numbers]] = [
     {"size": (9, 9), "kernel": (5, 5), "padding": (2, 3)},
     {"size": (4, 30), "kernel": (4, 4), "padding": (0, 0)},
     {"size": (21, 17), "kernel": (7, 3), "padding": (3, 3)},
@@ -21,21 +23,31 @@ IMAGES: list[dict[str, Pair]] = [
     {"size": (3, 9), "kernel": (2, 2), "padding": (9, 0), "stride": (1, 5)},
 ]
 
+VOLUMES: list[dict[str, Numbers]] = [
+    {"size": (5, 6, 7), "kernel": (3, 3, 3), "padding": (1, 1)},
+    {"size": (6, 5, 9), "kernel": (1, 3, 4), "padding": (0, 2)},
+    {"size": (7, 8, 5), "kernel": (3, 1, 2), "padding": (2, 1), "stride": (2, 3, 2)},
+    {"size": (9, 7, 8), "kernel": (2, 3, 3), "padding": (3, 1), "dilation": (4, 2, 1)},
+    {"size": (2, 3, 3), "kernel": (2, 2, 2), "padding": (5, 5), "stride": (3, 2, 1)},
+]
+
 
 def image(
-    size: Pair,
-    kernel: Pair,
+    size: Numbers,
+    kernel: Numbers,
     padding: Pair,
-    stride: Pair = (1, 1),
-    dilation: Pair = (1, 1),
+    stride: Numbers = (),
+    dilation: Numbers = (),
     itemsize: int = 8,
     groups: int = 9,
     channels: int = 1,
     outputs: int = 1,
     channels_last: bool = False,
 ) -> Correlation:
-    axes = []
-    for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
+    """A correlation whose every axis is padded by `padding` before and behind; strides are 1 where none
+    are given, and so are dilations."""
+    axes, ones = [], (1,) * len(size)
+    for n, k, s, d in zip(size, kernel, stride or ones, dilation or ones, strict=True):
         out = strided_out(n, d * (k - 1) + 1, s, *padding)
         axes.append(Axis(n, k, s, d, *padding, out))
     return Correlation(

@@ -8,7 +8,7 @@ import pytest
 from engine.arena import PART_BYTES
 from engine.kernels import bands, direct
 from engine.kernels.banding import banding, parts, row_blocks
-from tests.engine.kernels.images import IMAGES, Pair, image
+from tests.engine.kernels.images import IMAGES, Numbers, image
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tests.engine.kernels.images import IMAGES, Pair, image
     ],
 )
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_views_lie_in_the_scratch(shape: dict[str, Pair], outputs: int) -> None:
+def test_views_lie_in_the_scratch(shape: dict[str, Numbers], outputs: int) -> None:
     scratch = [direct.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
     whole = image(**shape, outputs=outputs)
     for part in parts(whole):

@@ -10,7 +10,7 @@ import pytest
 from engine.arena import PART_BYTES
 from engine.kernels import direct, patch_sums, pixels
 from engine.kernels.correlation import Correlation
-from tests.engine.kernels.images import IMAGES, Pair, image, tensors
+from tests.engine.kernels.images import IMAGES, VOLUMES, Numbers, image, tensors
 
 
 @pytest.fixture(params=[(1024, 1 << 20), (20, 1 << 20), (64, 1 << 10)], ids=["whole", "one", "cut"])
@@ -37,21 +37,22 @@ ORDERS = pytest.mark.parametrize("order", [first, last])
 
 
 def layer(
-    shape: dict[str, Pair], order: Order, itemsize: int = 8, groups: int = 13
+    shape: dict[str, Numbers], order: Order, itemsize: int = 8, groups: int = 13
 ) -> tuple[Correlation, list[np.ndarray]]:
     c = image(**shape, itemsize=itemsize, channels_last=order is last, groups=groups)
     x, w, bias, dy = tensors(c)
     return c, [order(x), w, bias, order(dy)]
 
 
-@pytest.mark.parametrize("shape", IMAGES)
+@pytest.mark.parametrize("shape", IMAGES + VOLUMES)
 @pytest.mark.parametrize("bad", [None, np.nan, np.inf])
 @pytest.mark.usefixtures("_parts")
 @ORDERS
-def test_values(shape: dict[str, Pair], bad: float | None, order: Order) -> None:
+def test_values(shape: dict[str, Numbers], bad: float | None, order: Order) -> None:
     c, (x, w, bias, dy) = layer(shape, order)
     if bad is not None:
-        x[1, 3, 0, -1, -1] = dy[2, 5, 0, 0, 0] = bad
+        ends = len(c.axes)
+        x[1, 3, 0, *(-1,) * ends] = dy[2, 5, 0, *(0,) * ends] = bad
     got, want = order(np.full(dy.shape, np.nan)), np.full(dy.shape, np.nan)
     sums, wanted = np.full((2, 2, 13, 1, 1, *c.kernel), np.nan)
     with np.errstate(invalid="ignore"):
@@ -99,7 +100,7 @@ def test_a_row_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.Mon
 
 @ORDERS
 def test_the_same_bits_whoever_comes_along(order: Order) -> None:
-    shape: dict[str, Pair] = {"size": (30, 31), "kernel": (5, 5), "padding": (2, 2)}
+    shape: dict[str, Numbers] = {"size": (30, 31), "kernel": (5, 5), "padding": (2, 2)}
     c, (x, w, _, dy) = layer(shape, order, itemsize=4)
     whole, alone = order(np.zeros_like(dy)), order(np.zeros_like(dy))
     pixels.forward(c, x, w, None, whole)
@@ -113,14 +114,14 @@ def test_the_same_bits_whoever_comes_along(order: Order) -> None:
     assert single.tobytes() == together[1:].tobytes()
 
 
-@pytest.mark.parametrize("shape", IMAGES)
+@pytest.mark.parametrize("shape", IMAGES + VOLUMES)
 @pytest.mark.parametrize("each", [1, 2])
 @ORDERS
-def test_views_lie_in_the_scratch(shape: dict[str, Pair], each: int, order: Order) -> None:
+def test_views_lie_in_the_scratch(shape: dict[str, Numbers], each: int, order: Order) -> None:
     parts = [direct.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
     c, _ = layer(shape, order)
     for cut in pixels.cuts(c):
-        key = (c, cut.rows, cut.above, cut.below, each)
+        key = (c, cut.outputs, cut.stands, each)
         v = pixels.views(*key)
         for array in (
             v.inner,
@@ -133,7 +134,14 @@ def test_views_lie_in_the_scratch(shape: dict[str, Pair], each: int, order: Orde
         assert pixels.views(*key) is v
 
 
+def test_small_planes_share_a_block() -> None:
+    c = image((16, 7, 7), (3, 3, 3), (1, 1), itemsize=4, channels_last=True, groups=96)
+    (first, *_), rows = zip(*(cut.outputs for cut in pixels.cuts(c)), strict=True)
+    assert first > 1
+    assert set(rows) == {7}
+
+
 def test_blocks_inside_an_image_share_their_views() -> None:
     c = image((4000, 60), (3, 3), (1, 1), itemsize=4, channels_last=True, groups=64)
-    found = {id(pixels.views(c, cut.rows, cut.above, cut.below, 8)) for cut in pixels.cuts(c)}
+    found = {id(pixels.views(c, cut.outputs, cut.stands, 8)) for cut in pixels.cuts(c)}
     assert len(found) <= 3 < len(pixels.cuts(c))

@@ -9,7 +9,7 @@ import pytest
 
 from engine.arena import PART_BYTES
 from engine.kernels import direct, patch_sums, planes
-from tests.engine.kernels.images import IMAGES, Pair, image, tensors
+from tests.engine.kernels.images import IMAGES, Numbers, Pair, image, tensors
 
 
 @pytest.fixture(params=[2 << 20, 1 << 10], ids=["whole", "cut"])
@@ -23,7 +23,7 @@ def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 @pytest.mark.parametrize("shape", IMAGES)
 @pytest.mark.parametrize("bad", [None, np.nan, np.inf])
 @pytest.mark.usefixtures("_parts")
-def test_values(shape: dict[str, Pair], bad: float | None) -> None:
+def test_values(shape: dict[str, Numbers], bad: float | None) -> None:
     c = image(**shape)
     x, _, _, dy = tensors(c)
     if bad is not None:
@@ -71,7 +71,7 @@ def test_the_same_bits_however_many_samples_a_call_has(
 
 
 @pytest.mark.parametrize("shape", IMAGES)
-def test_views_lie_in_the_scratch(shape: dict[str, Pair]) -> None:
+def test_views_lie_in_the_scratch(shape: dict[str, Numbers]) -> None:
     parts = [direct.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
     c = image(**shape)
     key = (c, 3, 0, c.positions[0], 2, True)
