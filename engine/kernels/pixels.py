@@ -29,7 +29,7 @@ from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
-from engine.kernels.requests import SHARES, request_shares
+from engine.kernels.requests import SHARES, request_shares, samples_of
 from engine.kernels.spacing import READ, pitch
 from engine.threads import check_stop, for_each
 
@@ -128,6 +128,16 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
     """Write dw (R, G, 1, 1, *K), the adjoint of `forward` in w, for each of R requests."""
+    samples = samples_of(rows)
+    # Shares of many requests at once would be more than a plan counts.
+    most = max(1, PART_BYTES // max(1, SHARES * dw[:1].nbytes))
+    for lo, hi in ranges(len(rows), most):
+        own = slice(samples[lo].start, samples[hi - 1].stop)
+        _together(c, x[own], dy[own], rows[lo:hi], dw[lo:hi])
+
+
+def _together(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
+    """`backward_weight` for as many requests as are summed at once."""
     pixels, upstream = _pixels(x), _pixels(dy)
     sums = np.zeros((len(rows), SHARES, *c.kernel, c.groups), dw.dtype)
     summing = WEIGHT[len(c.axes)]
@@ -143,8 +153,7 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
             sums[request, share] += run.factors
 
     for_each(block, request_shares(rows, cuts(c), SHARES), WORK * c.flops * x.shape[0])
-    total = np.add.reduce(sums, axis=1)
-    dw[...] = np.moveaxis(total, -1, 1).reshape(dw.shape)
+    np.add.reduce(sums, axis=1, out=np.moveaxis(dw[:, :, 0, 0], 1, -1))
 
 
 def _pixels(a: Array) -> Array:
@@ -193,8 +202,7 @@ class Run:
     """Runs of pixels alike.
 
     Attributes:
-        taps: what they read, (*taps along each axis, *outputs along each but the last, count, numbers of
-            a run).
+        taps: what they read, (*taps along each axis, *outputs along each but the last, count, numbers).
         factors: what each is multiplied with, (*taps along each axis, numbers of a run).
         pixels: where in a row of outputs they lie.
         shape: of their outputs, (*outputs along each axis but the last, count, numbers of a run).

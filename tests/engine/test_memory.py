@@ -180,19 +180,27 @@ def test_the_plan_states_the_workspace() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "size", "taps"),
+    ("config", "size", "taps", "rows"),
     [
-        ({"padding": 1}, (64, 56, 56), (64, 64, 3, 3)),
-        ({"padding": 3, "stride": 2}, (3, 64, 64), (64, 3, 7, 7)),
+        ({"padding": 1}, (64, 56, 56), (64, 64, 3, 3), (1,) * 48),
+        ({"padding": 3, "stride": 2}, (3, 64, 64), (64, 3, 7, 7), (1,) * 48),
+        ({"padding": 2}, (32, 10, 10), (64, 32, 5, 5), (8,) * 32),
+        (
+            {"padding": 1, "layout": "NHWC", "groups": 9000},
+            (1, 2, 9000),
+            (3, 3, 1, 9000),
+            (1,) * 16,
+        ),
+        ({"layout": "NDHWC", "groups": 3000}, (3, 3, 3, 3000), (3, 3, 3, 1, 3000), (1, 2, 0, 1)),
     ],
 )
 def test_many_requests_share_the_workspace_of_one(
-    config: dict[str, Any], size: tuple[int, ...], taps: tuple[int, ...]
+    config: dict[str, Any], size: tuple[int, ...], taps: tuple[int, ...], rows: tuple[int, ...]
 ) -> None:
-    rows, before = (1,) * 48, get_threads()
-    given = {"x": (len(rows), *size), "weight": taps}
+    samples, before = sum(rows), get_threads()
+    given = {"x": (samples, *size), "weight": taps}
     planned = engine.plan("conv", config, given)
-    given["dy"] = planned.plan.shape("y", len(rows))
+    given["dy"] = planned.plan.shape("y", samples)
     rng = np.random.default_rng(0)
     tensors = {name: rng.standard_normal(shape, np.float32) for name, shape in given.items()}
     specs = {name: engine.TensorSpec(a.shape, "float32") for name, a in tensors.items()}
