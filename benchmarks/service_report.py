@@ -20,7 +20,7 @@ from engine.wakefulness import DEVICE
 
 LEGEND = """\
 (a) `echo` sends each body back over raw ASGI; (b) `simple` is one FastAPI route that decodes, computes
-in the event loop and encodes, with the engine on every CPU or on one thread; (c) `ours` has its
+in the event loop and encodes, with the engine's own threads or a single one; (c) `ours` has its
 default settings. All run on this machine beside the load generator. Servers take turns in short
 rounds; rates and latencies are over all rounds, ratios are medians over neighbouring rounds with the
 extremes in brackets. `batch` is the mean number of requests in a call, `CPU` the time of the whole
