@@ -29,7 +29,7 @@ from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
-from engine.kernels.requests import SHARES, request_shares, samples_of
+from engine.kernels.requests import SHARES, add_shares, request_shares, samples_of
 from engine.kernels.spacing import READ, pitch
 from engine.threads import check_stop, for_each
 
@@ -153,7 +153,7 @@ def _together(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Arra
             sums[request, share] += run.factors
 
     for_each(block, request_shares(rows, cuts(c), SHARES), WORK * c.flops * x.shape[0])
-    np.add.reduce(sums, axis=1, out=np.moveaxis(dw[:, :, 0, 0], 1, -1))
+    np.copyto(np.moveaxis(dw[:, :, 0, 0], 1, -1), add_shares(sums))
 
 
 def _pixels(a: Array) -> Array:

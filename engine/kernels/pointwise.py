@@ -21,7 +21,7 @@ from engine.blas import multiplies_in_place
 from engine.geometry import even, ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
-from engine.kernels.requests import SHARES, in_shares, samples_of
+from engine.kernels.requests import SHARES, add_shares, in_shares, samples_of
 from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
@@ -102,11 +102,7 @@ def _requests(c: Correlation, left: Array, right: Array, rows: Sequence[int], ou
         for share, pieces in enumerate(in_shares(_pieces(c, own), SHARES))
     ]
     for_each(block, blocks, c.flops * left.shape[0])
-    # To add up into another order would take longer than to multiply.
-    total = sums[:, 0]
-    for share in range(1, SHARES):
-        total += sums[:, share]
-    np.copyto(out, total)
+    np.copyto(out, add_shares(sums))
 
 
 def _pieces(c: Correlation, samples: slice) -> list[tuple[int, Run]]:

@@ -84,6 +84,17 @@ def request_shares(
             yield request, share, part
 
 
+def add_shares(sums: Array) -> Array:
+    """Add the shares of each request (R, shares, ...) in their order: (R, ...), in the first one's memory.
+
+    To add up where results lie in another order would take longer than the copy.
+    """
+    total: Array = sums[:, 0]
+    for share in range(1, sums.shape[1]):
+        total += sums[:, share]
+    return total
+
+
 def sum_samples(values: Array, each: int) -> Array:
     """Sum (r·each, ...) over each request's samples: (r, ...)."""
     if each == 1:

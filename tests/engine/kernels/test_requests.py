@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.kernels.requests import (
+    add_shares,
     average_by_request,
     in_shares,
     request_blocks,
@@ -107,3 +108,11 @@ def test_averages_are_over_the_samples_of_each_request() -> None:
     sums = np.array([[3.0, 6], [0, 0], [5, 10]])
     average_by_request(sums, [3, 0, 5])
     np.testing.assert_array_equal(sums, [[1, 2], [0, 0], [1, 2]])
+
+
+def test_shares_are_added_in_their_order() -> None:
+    # In another order the small numbers would not be lost.
+    sums = np.array([[1e8, 1, 1, -1e8], [1, 1, 1e8, -1e8]], np.float32)[..., None]
+    assert add_shares(sums).tolist() == [[0.0], [0.0]]
+    sums = np.array([[1e8, -1e8, 1, 1]], np.float32)[..., None]
+    assert add_shares(sums).tolist() == [[2.0]]
