@@ -18,7 +18,7 @@ import numpy as np
 import engine
 from benchmarks.kernels import optional, pytorch
 from benchmarks.kernels.timing import Peer
-from engine.threads import default_threads
+from engine.threads import default_threads, usable_cpus
 from engine.wakefulness import DEVICE, worth_it
 
 SIDE = 2048
@@ -30,13 +30,6 @@ COPIED = 64 << 20
 SGEMM_FLOPS = 2 * SIDE**3
 COPY_BYTES = 2 * COPIED
 """Bytes that a copy reads and writes."""
-
-
-def usable_cpus() -> int:
-    """The CPUs that this process may be scheduled on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @contextmanager

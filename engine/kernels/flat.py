@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.arena import PART_BYTES
 from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import flat_view
@@ -27,9 +26,9 @@ from engine.kernels.nan import settle
 from engine.kernels.requests import (
     SHARES,
     RequestBlock,
+    at_once,
     in_shares,
     request_blocks,
-    samples_of,
     sum_samples,
 )
 from engine.kernels.runs import columns, flat, spread
@@ -119,13 +118,10 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     `rows` says how many consecutive samples belong to each request.
     """
     places, cuts = _cuts(c, tuple(rows), flat(c).most)
-    most = max(1, PART_BYTES // max(1, places * dw[:1].nbytes))
-    if places > 1 and len(rows) > most:
-        # Sums of many requests at once would be more than a plan counts.
-        samples = samples_of(rows)
-        for lo, hi in ranges(len(rows), most):
-            own = slice(samples[lo].start, samples[hi - 1].stop)
-            backward_weight(c, x[own], dy[own], rows[lo:hi], dw[lo:hi])
+    parts = list(at_once(rows, places * dw[:1].nbytes)) if places > 1 else []
+    if len(parts) > 1:
+        for requests, samples in parts:
+            backward_weight(c, x[samples], dy[samples], rows[requests], dw[requests])
         return
     # A request of several blocks sums each share of them in a place of its own.
     sums = dw[:, None] if places == 1 else np.empty((len(rows), places, *dw.shape[1:]), dw.dtype)

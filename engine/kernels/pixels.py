@@ -29,7 +29,7 @@ from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
-from engine.kernels.requests import SHARES, add_shares, request_shares, samples_of
+from engine.kernels.requests import SHARES, add_shares, at_once, request_shares
 from engine.kernels.spacing import READ, pitch
 from engine.threads import check_stop, for_each
 
@@ -128,12 +128,8 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
     """Write dw (R, G, 1, 1, *K), the adjoint of `forward` in w, for each of R requests."""
-    samples = samples_of(rows)
-    # Shares of many requests at once would be more than a plan counts.
-    most = max(1, PART_BYTES // max(1, SHARES * dw[:1].nbytes))
-    for lo, hi in ranges(len(rows), most):
-        own = slice(samples[lo].start, samples[hi - 1].stop)
-        _together(c, x[own], dy[own], rows[lo:hi], dw[lo:hi])
+    for requests, own in at_once(rows, SHARES * dw[:1].nbytes):
+        _together(c, x[own], dy[own], rows[requests], dw[requests])
 
 
 def _together(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.arena import PART_BYTES
 from engine.blas import multiplies_in_place
 from engine.geometry import even, ranges
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
-from engine.kernels.requests import SHARES, add_shares, in_shares, samples_of
+from engine.kernels.requests import SHARES, add_shares, at_once, in_shares, samples_of
 from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
@@ -65,17 +64,14 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
 
     x is (N, G, C, *S), dy (N, G, O, *P); `rows` says how many samples each request has.
     """
-    samples = samples_of(rows)
     # BLAS multiplies faster with the longer side on the left.
     turned = c.channels < c.outputs
     left, right = (_flat(c, a) for a in ((dy, x) if turned else (x, dy)))
     found = dw.reshape(dw.shape[:4], copy=False)
     found = found if turned else found.swapaxes(2, 3)
-    # Sums of many requests at once would be more than a plan counts.
     held = SHARES * c.groups * c.channels * c.outputs * c.itemsize
-    for lo, hi in ranges(len(rows), max(1, PART_BYTES // held)):
-        own = slice(samples[lo].start, samples[hi - 1].stop)
-        _requests(c, left[own], right[own], rows[lo:hi], found[lo:hi])
+    for requests, own in at_once(rows, held):
+        _requests(c, left[own], right[own], rows[requests], found[requests])
 
 
 def _flat(c: Correlation, a: Array) -> Array:

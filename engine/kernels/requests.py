@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import PART_BYTES
 from engine.geometry import even, ranges
 
 Array = NDArray[Any]
@@ -82,6 +83,19 @@ def request_shares(
         pieces = list(product(range(own.start, own.stop), cuts))
         for share, part in enumerate(in_shares(pieces, shares)):
             yield request, share, part
+
+
+def at_once(rows: Sequence[int], held: int) -> Iterator[tuple[slice, slice]]:
+    """Requests, and their samples, of as many at once as hold a part of the scratch's bytes together.
+
+    Sums of many requests at once would be more than a plan counts, which is those of one.
+
+    Args:
+        held: bytes that each request holds.
+    """
+    samples = samples_of(rows)
+    for lo, hi in ranges(len(rows), max(1, PART_BYTES // max(1, held))):
+        yield slice(lo, hi), slice(samples[lo].start, samples[hi - 1].stop)
 
 
 def add_shares(sums: Array) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.kernels import patch_sums, pointwise
+from engine.kernels import patch_sums, pointwise, requests
 from engine.kernels.correlation import Correlation
 from engine.kernels.requests import SHARES
 from tests.engine.kernels.images import image, tensors
@@ -70,7 +70,7 @@ def test_many_requests_are_summed_a_few_at_a_time(monkeypatch: pytest.MonkeyPatc
     c = layer()
     x, dy = given(c, sum(ROWS))
     want = gradient(c, x, dy, ROWS)
-    monkeypatch.setattr(pointwise, "PART_BYTES", 1)
+    monkeypatch.setattr(requests, "PART_BYTES", 1)
     assert gradient(c, x, dy, ROWS).tobytes() == want.tobytes()
 
 

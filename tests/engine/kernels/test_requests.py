@@ -6,8 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.arena import PART_BYTES
 from engine.kernels.requests import (
     add_shares,
+    at_once,
     average_by_request,
     in_shares,
     request_blocks,
@@ -116,3 +118,15 @@ def test_shares_are_added_in_their_order() -> None:
     assert add_shares(sums).tolist() == [[0.0], [0.0]]
     sums = np.array([[1e8, -1e8, 1, 1]], np.float32)[..., None]
     assert add_shares(sums).tolist() == [[2.0]]
+
+
+@given(ROWS, st.integers(0, PART_BYTES))
+def test_as_many_requests_at_once_as_fit(rows: list[int], held: int) -> None:
+    samples = samples_of(rows)
+    found: list[slice] = []
+    for requests, own in at_once(rows, held):
+        each = samples[requests]
+        assert len(each) == 1 or len(each) * held <= PART_BYTES
+        assert own == slice(each[0].start, each[-1].stop)
+        found += each
+    assert found == samples
