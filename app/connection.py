@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 
 from app.cors import Origins
 from app.counted import Counted
-from app.edge import ANSWERED, ARRIVED, CONNECTION, GONE, HEAD, LINGER_S, REST
+from app.edge import ANSWERED, ARRIVED, CONNECTION, GONE, HEAD, LINGER_S, OUTLAST, REST
 from app.errors import HeadersTooLarge, RequestTimeout, ServiceError
 from app.framing import FIELD_BYTES, LINE_BYTES, cause_of, feed, settle
 from app.gate import Gate, Refusal
@@ -131,7 +131,7 @@ class Connection(Counted):
         self.head_size.begin()
         self.begun = True
         ours = {ARRIVED: self._patience.arrived, CONNECTION: self.number, HEAD: self._first}
-        ours |= {GONE: self._gone, REST: self.rest}
+        ours |= {GONE: self._gone, REST: self.rest, OUTLAST: self.outlast}
         self._first = NO_HEAD  # what follows in the same bytes did not begin with them
         self.scope |= ours  # type: ignore[typeddict-item]
 
@@ -174,6 +174,7 @@ class Connection(Counted):
         self.head_size.end()
         self._patience.awaited, self.begun = None, False
         super().on_message_complete()
+        self.end_with_body()
         if not self.pipeline:
             # A transport that is not read from does not tell when the client leaves.
             self.flow.resume_reading()
@@ -203,6 +204,8 @@ class Connection(Counted):
 
     def body_received(self) -> None:
         """Go on behind a body that the parser has not seen, with a parser that does not miss it."""
+        if self.end_with_body():
+            return
         if not self._turned_away:
             self.parser, self.unparsed = HttpRequestParser(self), False
             self.on_message_complete()
@@ -224,7 +227,7 @@ class Connection(Counted):
         self.server_state.total_requests += 1
         if refusal.left:
             self._unset_keepalive_if_required()
-            self._turned_away = True
+            self._turned_away, self.ends = True, refusal.last
             self._expect("body")
             self._incoming = Incoming(self, refusal.left, self.lanes)
         else:

@@ -37,7 +37,3 @@ class Counted(KeepAlive):
         """The client does not take its answers."""
         self.few.leave(self.number)
         super().pause_writing()
-
-    def answering(self) -> bool:
-        """Whether the application has a request of this connection."""
-        return self.cycle is not None and not self.cycle.response_complete

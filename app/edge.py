@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import logs
 from app.cors import PREFLIGHT, Origins
 from app.errors import ShuttingDown
+from app.leftover import awaits_word, ends_connection, is_endless, rest
 from app.lifecycle import Lifecycle
 from app.problems import Problem, problem
 from app.record import Record
@@ -41,6 +42,10 @@ HEAD = "convoke.head"
 KEPT = "convoke.kept"
 """Key, in a scope, that is true where a connection of HTTP/1.0 is kept, as the answer has to say."""
 
+OUTLAST = "convoke.outlast"
+"""Key, in a scope, of a function that has the connection end not with the answer that is under way but once
+the rest of the body has come, see `Incoming`."""
+
 LAST = "convoke.last"
 """Key, in a scope, that is true where the connection ends with this answer, whatever it is."""
 
@@ -60,12 +65,7 @@ refusal is read."""
 LEAVE_S = 0.5
 """How long it is waited, after an answer could not be sent, to learn whether the client has left."""
 
-MOST_REST = 256 << 20
-"""Of a refused body no more bytes are thrown away, most of them by the kernel, so that the connection can
-be kept. A client that is cut off while it sends often takes that for the network's fault, and sees no
-answer."""
-
-_CLOSE = (b"connection", b"close")
+CLOSE = (b"connection", b"close")
 _KEEP = (b"connection", b"keep-alive")
 _READS = ("GET", "HEAD")
 UNKEPT = (b"cache-control", b"no-store")
@@ -126,7 +126,7 @@ class Edge:
             if ANSWERED not in scope:
                 self._telemetry.request_done(record)
         if lingers:
-            await self._linger(LINGER_S if _is_endless(record) else self._body_timeout_s, receive)
+            await self._linger(LINGER_S if is_endless(record) else self._body_timeout_s, receive)
             await answer({"type": "http.response.body"})
 
     async def _refuse(self, error: BaseException, scope: Scope, answer: _Answer) -> bool:
@@ -145,11 +145,16 @@ class Edge:
                 return False  # it is broken all the same, and nothing went wrong
             raise error
         record.problem = refusal.slug
-        close = record.unread and _is_endless(record)
+        endless, named = is_endless(record), is_named(record)
+        outlasts = not (endless or self._lifecycle.draining) and OUTLAST in scope
+        outlasts = outlasts and ends_connection(rest(record), refusal.status, named=named)
         # Closed while bytes are unread, a connection is reset, and the answer may be lost with it.
-        last = close or self._lifecycle.draining or scope.get(LAST, False)
-        lingers = record.unread and last
-        await answer.problem(refusal, close=close, more=lingers)
+        last = endless or self._lifecycle.draining or scope.get(LAST, False)
+        lingers = record.unread and last and not outlasts
+        await answer.problem(refusal, close=endless or outlasts, more=lingers or outlasts)
+        if outlasts:
+            scope[OUTLAST]()
+            await answer({"type": "http.response.body"})
         return lingers
 
     async def _linger(self, seconds: float, receive: Receive) -> None:
@@ -187,9 +192,9 @@ class _Answer:
             headers = [*message.get("headers", ()), *self._record.common_headers(), *self._cors]
             if self._record.method in _READS and all(n != b"cache-control" for n, _ in headers):
                 headers.append(UNKEPT)
-            ends = self._lifecycle.draining or (self._record.unread and _awaits_word(self._record))
-            if (ends or self._kept) and _CLOSE not in headers:
-                headers.append(_CLOSE if ends else _KEEP)
+            ends = self._lifecycle.draining or awaits_word(self._record)
+            if (ends or self._kept) and CLOSE not in headers:
+                headers.append(CLOSE if ends else _KEEP)
             message["headers"] = headers
         else:
             self._record.bytes_out += len(message.get("body", b""))
@@ -203,7 +208,7 @@ class _Answer:
         """
         headers = refusal.fields()
         if close:
-            headers.append(_CLOSE)
+            headers.append(CLOSE)
         await self({"type": "http.response.start", "status": refusal.status, "headers": headers})
         await self({"type": "http.response.body", "body": refusal.body, "more_body": more})
 
@@ -230,30 +235,14 @@ def own_request_id(given: bytes | None) -> str:
     return given.decode() if given and _VISIBLE.fullmatch(given) else ""
 
 
+def is_named(record: Record) -> bool:
+    """Whether the client gave the request a name."""
+    return own_request_id(record.headers.get(b"x-request-id")) != ""
+
+
 def new_request_id() -> str:
     """A name for a request that came without one."""
     return urandom(16).hex()
-
-
-def _rest(record: Record) -> float:
-    """How many bytes of a body may still come."""
-    if b"transfer-encoding" in record.headers:
-        return float("inf")
-    return int(record.headers.get(b"content-length", b"0")) - record.bytes_in
-
-
-def _is_endless(record: Record) -> bool:
-    """Whether the rest of a refused body is not worth waiting for, or may never come."""
-    return _rest(record) > MOST_REST or _awaits_word(record)
-
-
-def _awaits_word(record: Record) -> bool:
-    """Whether the client may wait for ``100 Continue`` and, answered otherwise, send no body at all.
-
-    There is no telling where the next request on its connection begins: clients differ.
-    """
-    expected = record.headers.get(b"expect")
-    return expected is not None and expected.lower() == b"100-continue" and not record.bytes_in
 
 
 def _is_whole(scope: Scope) -> bool:

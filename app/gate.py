@@ -19,9 +19,10 @@ from typing import NamedTuple
 from app import logs
 from app.cors import NO_ORIGINS, Origins
 from app.dispatcher import Dispatcher
-from app.edge import MOST_REST, new_request_id
+from app.edge import CLOSE, new_request_id
 from app.errors import QueueFull
 from app.heads import Head, Headers
+from app.leftover import MOST_REST, ends_connection
 from app.lifecycle import Lifecycle
 from app.problems import problem
 from app.promises import Visitor
@@ -55,10 +56,16 @@ class Known(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """The whole answer to a request, and how many bytes of its body are still to come."""
+    """The whole answer to a request.
+
+    Attributes:
+        left: how many bytes of its body are still to come.
+        last: whether the connection ends with it, once they have come.
+    """
 
     answer: bytes
     left: int
+    last: bool
 
 
 class Gate:
@@ -91,8 +98,10 @@ class Gate:
         fields = [(name, own.get(name, value)) for name, value in refusal.fields()]
         # Such a request takes no time for anything.
         record = Record("%b", {}, monotonic(), status=refusal.status)
-        self._form = head(refusal.status, [*fields, *record.common_headers(), *origins.headers({})])
-        self._form += refusal.body
+        fields += [*record.common_headers(), *origins.headers({})]
+        self._form = head(refusal.status, fields) + refusal.body
+        self._last_form = head(refusal.status, [*fields, CLOSE]) + refusal.body
+        self._status = refusal.status
         self._same = len(refusal.body) - len("%b%b")
 
     def remember(self, head: Head, headers: Headers, known: Known) -> None:
@@ -135,7 +144,9 @@ class Gate:
         if not self._refused:
             asyncio.get_running_loop().call_later(SUM_UP_EVERY_S, self._sum_up)
         self._refused[known] = self._refused.get(known, 0) + 1
-        return Refusal(self._answer(error, given), size + known.length - len(data))
+        left = size + known.length - len(data)
+        last = ends_connection(left, self._status, named=bool(given))
+        return Refusal(self._answer(error, given, last=last), left, last)
 
     def left(self, connection: int, address: str) -> None:
         """A connection has been closed."""
@@ -144,13 +155,14 @@ class Gate:
         if self._desks is not None:
             self._desks.left(visitor)
 
-    def _answer(self, error: QueueFull, given: bytes) -> bytes:
+    def _answer(self, error: QueueFull, given: bytes, *, last: bool) -> bytes:
         name = text = given or new_request_id().encode()
         if b'"' in name or b"\\" in name:
             text = json.dumps(name.decode())[1:-1].encode()
         detail = error.detail.encode()
         size = self._same + len(detail) + len(text)
-        return self._form % (error.retry_after, size, name, detail, text)
+        form = self._last_form if last else self._form
+        return form % (error.retry_after, size, name, detail, text)
 
     def _pass(self, data: bytes) -> None:
         """A request goes on. Between two turns of the loop many may, of whom nobody else knows yet."""

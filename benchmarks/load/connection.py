@@ -109,8 +109,10 @@ class Connection(asyncio.BufferedProtocol):
             self._used = perf_counter()
             body = self._view[self._body : self._end]
             if not self._keep:
+                # The rest of a body that nobody wants is not sent (RFC 9112, section 9.5).
                 self.lost = True
-                self.close()
+                assert self._transport is not None
+                self._transport.abort()
             self._on_reply(self, Reply(self._status, self._retry, body))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002

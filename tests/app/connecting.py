@@ -73,10 +73,10 @@ class Door:
 
 
 def connected(
-    app: ASGIApp | None = None, left: int = 0, **settings: Any
+    app: ASGIApp | None = None, left: int = 0, *, last: bool = False, **settings: Any
 ) -> tuple[Connection, Transport]:
     """A connection to an application; without one, nobody is let in, with bodies of which is left."""
-    door = Door(None if app else Refusal(b"no room", left))
+    door = Door(None if app else Refusal(b"no room", left, last))
     kind = bounded(Settings(**settings), Telemetry(), door)  # type: ignore[arg-type]
     config = uvicorn.Config(app or (lambda *_: None), http=kind, timeout_keep_alive=60)
     config.load()

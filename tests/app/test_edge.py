@@ -11,8 +11,9 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import edge
-from app.edge import GONE, KEPT, LAST, RECORD, ClientGone, Edge
+from app.edge import GONE, KEPT, LAST, OUTLAST, RECORD, ClientGone, Edge
 from app.errors import NotFound, QueueFull
+from app.leftover import LONG_REST
 from app.lifecycle import Lifecycle
 from app.options import load
 from app.telemetry import Telemetry
@@ -228,6 +229,26 @@ def test_a_large_refused_body_closes_the_connection_after_the_answer() -> None:
         assert answer.messages[2] == {"type": "http.response.body"}
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("draining", [False, True])
+def test_a_long_refused_body_ends_the_connection_once_it_has_come(draining: bool) -> None:
+    async def scenario() -> list[object]:
+        wrapped, told = Wrapped(failing(NotFound("/"))), list[object]()
+        wrapped.lifecycle.draining = draining
+        scope = scope_of("POST", "/", {"content-length": str(LONG_REST)})
+        scope[OUTLAST] = lambda: told.append("outlast")
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                assert (b"connection", b"close") in message["headers"]
+            told.append(message.get("more_body"))
+
+        await wrapped.edge(scope, Client([b"x" * 1000]).receive, send)
+        return told
+
+    # A server that is to stop waits for nobody's rest.
+    assert asyncio.run(scenario()) == [None, True, *([] if draining else ["outlast"]), None]
 
 
 @pytest.mark.parametrize("last", [True, False])

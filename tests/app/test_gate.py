@@ -14,6 +14,7 @@ from app.errors import QueueFull, WorkersUnavailable
 from app.few import Few
 from app.gate import KNOWN_HEADS, Gate, Known, Refusal
 from app.heads import HEAD_BYTES, parted
+from app.leftover import LONG_REST
 from app.lifecycle import Lifecycle
 from app.problems import problem
 from app.promises import Visitor
@@ -133,6 +134,24 @@ def test_without_an_id_it_gets_one_and_is_known_by_its_connection(rig: Rig) -> N
     assert headers["x-request-id"] == body["request_id"]
     assert len(headers["x-request-id"]) == 32
     assert rig.room.asked == [(Visitor("", 7, "here"), 99, 0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "less", "ends"),
+    [("X-Request-Id: a", 0, True), ("", 0, False), ("X-Request-Id: a", 1, False)],
+)
+def test_what_is_long_and_named_ends_its_connection(name: str, less: int, ends: bool) -> None:
+    @within
+    def test(rig: Rig) -> None:
+        length = LONG_REST + len(BODY) - less
+        fields = (*FIELDS[:2], f"Content-Length: {length}")
+        rig.remember(head(fields=fields) + BODY, KNOWN._replace(length=length))
+        refusal = rig.refusal(head(*filter(None, [name]), fields=fields) + BODY)
+        assert answered(refusal)[1].get("connection") == ("close" if ends else None)
+        assert refusal is not None
+        assert refusal[1:] == (LONG_REST - less, ends)
+
+    test()
 
 
 @within

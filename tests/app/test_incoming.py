@@ -23,6 +23,7 @@ import pytest
 from app.edge import LINGER_S
 from app.incoming import CAN_DISCARD, SLICE_BYTES, Incoming
 from app.lanes import LARGE_BYTES, ROOM_BYTES, UNWANTED_RATE, Lanes
+from app.leftover import LONG_REST
 from app.routes.body import IN_PLACE_BYTES
 from benchmarks.stress.service import until
 from tests import metrics
@@ -188,11 +189,8 @@ def test_refused_bodies_are_thrown_away_at_a_rate_and_in_turn(tmp_path: Path) ->
             assert read(reader)[0] == 404  # nothing of it has to be sent for that
         for done in [crowd.submit(connection.sendall, bytes(size)) for connection, _ in clients]:
             done.result()
-        for connection, reader in clients:
-            connection.sendall(b"".join(message(SMALL)))
-            status, answer = read(reader)
-            assert status == 200
-            assert is_right(answer, SMALL)
+        for _, reader in clients:
+            assert reader.read(1) == b""
         assert time.monotonic() - started > 0.9 * len(clients) * size / UNWANTED_RATE
 
 
@@ -299,17 +297,44 @@ def test_a_client_with_a_slow_line_reads_its_refusal(service: Running) -> None:
     """Cut off while it sends, it would take the network to be at fault."""
     pieces = [bytes(2 << 20)] * 12  # for longer than the rest of what has no end is read
     assert 0.25 * len(pieces) > LINGER_S
-    for option, kept in (("", True), ("Connection: close\r\n", False)):
-        with connected(service) as (connection, reader):
-            length = sum(map(len, pieces))
-            head = f"POST /v1/no_pool/forward HTTP/1.1\r\nHost: x\r\n{option}"
-            connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
-            for piece in pieces:
-                connection.sendall(piece)
-                time.sleep(0.25)
-            assert read(reader)[0] == 404
-            if kept:
-                connection.sendall(b"".join(message(SMALL)))
-                assert read(reader)[0] == 200
-            else:
-                assert reader.read(1) == b""
+    assert sum(map(len, pieces)) > LONG_REST
+    with connected(service) as (connection, reader):
+        connection.sendall(_to_nowhere(sum(map(len, pieces))))
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(0.25)
+        assert read(reader)[0] == 404
+        assert reader.read(1) == b""
+
+
+@pytest.mark.parametrize("option", ["", "Connection: close\r\n"])
+def test_a_shorter_rest_of_a_refused_body_keeps_the_connection(
+    service: Running, option: str
+) -> None:
+    rest = bytes(LONG_REST - 1)
+    with connected(service) as (connection, reader):
+        connection.sendall(_to_nowhere(len(rest), option))
+        assert read(reader)[0] == 404
+        connection.sendall(rest)
+        if option:
+            assert reader.read(1) == b""
+        else:
+            connection.sendall(b"".join(message(SMALL)))
+            assert read(reader)[0] == 200
+
+
+def test_a_client_that_reads_its_refusal_may_stop_sending(service: Running) -> None:
+    with connected(service) as (connection, reader):
+        connection.sendall(_to_nowhere(LONG_REST) + bytes(1 << 20))
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += reader.read(1)
+        assert b"connection: close" in head.lower().split(b"\r\n")
+    with connected(service) as (connection, reader):
+        connection.sendall(b"".join(message(SMALL)))
+        assert read(reader)[0] == 200
+
+
+def _to_nowhere(length: int, option: str = "") -> bytes:
+    head = f"POST /v1/no_pool/forward HTTP/1.1\r\nHost: x\r\n{option}"
+    return f"{head}Content-Length: {length}\r\n\r\n".encode()
