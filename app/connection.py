@@ -14,12 +14,10 @@ from typing import Any
 
 from httptools import HttpParserError, HttpRequestParser
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from app.cors import Origins
-from app.counted import Counted
-from app.edge import ANSWERED, ARRIVED, CONNECTION, GONE, HEAD, LINGER_S, OUTLAST, REST
+from app.edge import ANSWERED, ARRIVED, CONNECTION, GONE, HEAD, OUTLAST, REST
 from app.errors import HeadersTooLarge, RequestTimeout, ServiceError
 from app.framing import FIELD_BYTES, LINE_BYTES, cause_of, feed, settle
 from app.gate import Gate, Refusal
@@ -27,6 +25,7 @@ from app.heads import NO_HEAD, Heads, Seen, parted, told
 from app.headsize import HeadSize
 from app.incoming import SINK_BYTES, Incoming, Wanted
 from app.lanes import Lanes
+from app.parting import Parting
 from app.patience import Part, Patience
 from app.places import Places
 from app.problems import problem
@@ -38,7 +37,7 @@ from app.unfinished import Last, last_answer, story
 _numbers = itertools.count(1)
 
 
-class Connection(Counted):
+class Connection(Parting):
     """One connection; `bounded` makes the class for given settings."""
 
     settings: Settings
@@ -65,13 +64,11 @@ class Connection(Counted):
         self._came: float | None = None  # since when that waited which is parsed now, if it did
         self._patience = Patience(self.settings)
         self.number = next(_numbers)
-        self._current: RequestResponseCycle | None = None  # the request that is being answered
         self.begun = False  # a request has begun and is not whole
         self.declining = False  # its head is told again, without its wish for another protocol
         self._first = NO_HEAD  # what the request that is coming in began with
         self._turned_away = False  # it has its answer already
         self._last: Last | None = None  # what is told once those before it have their answers
-        self._leaving: asyncio.TimerHandle | None = None  # set once a refusal has been sent
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Refuse one connection too many."""
@@ -88,18 +85,16 @@ class Connection(Counted):
         """Tell those who work for the client."""
         self._incoming = None  # which has told us, and holds us
         self._gone.set_result(None)
-        if self._current is not None:
-            self._current.disconnected = True  # where others wait, uvicorn tells the last of them
+        if self.current is not None:
+            self.current.disconnected = True  # where others wait, uvicorn tells the last of them
         self.gate.left(self.number, self._address)
         self._place.leave()
-        if self._leaving is not None:
-            self._leaving.cancel()
         self._unset_keepalive_if_required()  # else the timer would hold us for as long as it runs
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, unless it is being fed what it can only swallow."""
-        if self._last is not None or self._leaving is not None or self.transport.is_closing():
+        if self._last is not None or self.leaving is not None or self.transport.is_closing():
             return
         head = NO_HEAD
         # Whether the first byte is a request's first, and its answer could be sent at once.
@@ -116,7 +111,7 @@ class Connection(Counted):
                 self._held.append((bytes(rest), self._came or monotonic()))
         except (HttpParserError, HeadersTooLarge, MemoryError) as error:
             self._refuse(cause_of(error))
-        idle = self._patience.awaited is None and self._leaving is None and not self.answering()
+        idle = self._patience.awaited is None and self.leaving is None and not self.answering()
         if idle and self.head_size.untold and self.timeout_keep_alive_task is not None:
             return  # empty lines, with which nobody keeps a connection open
         self._unset_keepalive_if_required()
@@ -179,10 +174,6 @@ class Connection(Counted):
             # A transport that is not read from does not tell when the client leaves.
             self.flow.resume_reading()
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._current = cycle
-        super()._start_asgi_task(cycle, app)
-
     def on_response_complete(self) -> None:
         """The answer is out; what is left of a body that it did not need is not even parsed."""
         if self._held:
@@ -204,13 +195,11 @@ class Connection(Counted):
 
     def body_received(self) -> None:
         """Go on behind a body that the parser has not seen, with a parser that does not miss it."""
-        if self.end_with_body():
-            return
-        if not self._turned_away:
+        if not (self._turned_away or self.ends):
             self.parser, self.unparsed = HttpRequestParser(self), False
             self.on_message_complete()
         self._incoming, self._turned_away, self._patience.awaited = None, False, None
-        if not self.answering():
+        if not self.end_with_body() and not self.answering():
             self.await_next()
 
     def _parse_on(self) -> None:
@@ -236,7 +225,7 @@ class Connection(Counted):
 
     def expire(self, now: float, lost: float = 0.0) -> None:
         """End the connection if the client has been too slow to send, or to take its answer."""
-        waits = self._incoming is not None and not self._incoming.begun
+        waits = self._incoming is not None and not (self._incoming.begun or self.ends)
         unsent, held = unsent_bytes(self.transport), waits or bool(self.pipeline)
         late = self._patience.overdue(now, lost, unsent, held=held)
         if late == "answer":
@@ -261,7 +250,7 @@ class Connection(Counted):
         self._held.clear()
         if waits := awaited == "body" and bool(self.pipeline):
             self.pipeline.popleft()  # it is behind others, and is as if it had never begun
-            self.cycle = self.pipeline[0][0] if self.pipeline else self._current  # type: ignore[assignment]
+            self.cycle = self.pipeline[0][0] if self.pipeline else self.current  # type: ignore[assignment]
         owed = self.answering() and (waits or awaited != "body")
         if self.answering() and not owed and self.cycle.response_started:
             self.telemetry.connection_refused(refusal.slug)
@@ -290,9 +279,7 @@ class Connection(Counted):
         if self._place.crowded:
             self.transport.close()
             return
-        self.flow.resume_reading()
-        self.transport.write_eof()
-        self._leaving = self.loop.call_later(LINGER_S, self.transport.close)
+        self.hang_up()
 
 
 def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connection]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from app.edge import ClientGone
 from app.lanes import LARGE_BYTES, Lane, Lanes
-from app.transport import unread_bytes
+from app.transport import has_hung_up, unread_bytes
 
 SLICE_BYTES = 1 << 20
 """At most so much is received, or sent, before other connections have their turn."""
@@ -110,6 +110,10 @@ class Incoming(asyncio.BufferedProtocol):
         """Whether something has come."""
         transport = self._owner.transport
         return not transport.is_closing() and unread_bytes(transport) > 0
+
+    def gone(self) -> bool:
+        """Whether the client has hung up on a body that nobody wants, as it may once that is refused."""
+        return self._wanted is None and has_hung_up(self._owner.transport)
 
     def begin(self) -> None:
         """It is its turn."""

@@ -14,13 +14,8 @@ LAST_READ_S = 0.05
 
 
 class KeepAlive(HttpToolsProtocol):
-    """The part of a connection that waits for its next request, or for its end.
+    """The part of a connection that waits for its next request."""
 
-    Attributes:
-        ends: the connection ends once the body has come that is coming in, which was refused.
-    """
-
-    ends = False
     _idle_since = -math.inf  # when a request was answered that found a timer and left it
 
     def on_headers_complete(self) -> None:
@@ -38,18 +33,6 @@ class KeepAlive(HttpToolsProtocol):
             self.cycle.keep_alive = True
             kept = {KEPT: True, LAST: False}
             self.scope |= kept  # type: ignore[typeddict-item]
-
-    def outlast(self) -> None:
-        """End not with the answer that is under way, which says so, but once its body has come."""
-        self.cycle.keep_alive = self.ends = True
-
-    def end_with_body(self) -> bool:
-        """A body has come; whether the connection ends, with it or with the answer that is under way."""
-        if self.ends and self.answering():
-            self.cycle.keep_alive = False
-        elif self.ends:
-            self.transport.close()
-        return self.ends
 
     def answering(self) -> bool:
         """Whether the application has a request of this connection."""

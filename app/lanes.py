@@ -46,6 +46,9 @@ class Guest(Protocol):
     def ready(self) -> bool:
         """Whether some of them are there."""
 
+    def gone(self) -> bool:
+        """Whether nothing more is sent of what nobody wants."""
+
     def begin(self) -> None:
         """It is its turn."""
 
@@ -111,8 +114,11 @@ class Lane:
             guest.begin()
 
     def _see(self) -> None:
-        """Let others past those who are slow."""
+        """Let others past those who are slow, and go those who have nothing to wait for."""
         self._look = None
+        for each in [guest for guest in self._waiting if guest.gone()]:
+            del self._waiting[each]
+            each.begin()
         slow = [each for each, left in self._fast.items() if left - each.left < FAST_BYTES]
         for each in slow:
             del self._fast[each]

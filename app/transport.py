@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import socket
 import sys
 import termios
 from collections.abc import Iterable, Sized
 
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+_HUNG_UP = (7, 8)
+"""TCP_CLOSE and TCP_CLOSE_WAIT, as Linux numbers them: reset by the client, or ended by it."""
 
 
 class Flow(FlowControl):
@@ -47,6 +51,15 @@ def unread_bytes(transport: asyncio.Transport) -> int:
     """Bytes that the client has sent and nobody has read."""
     there = fcntl.ioctl(transport.get_extra_info("socket"), termios.FIONREAD, bytes(4))
     return int.from_bytes(there, sys.byteorder)
+
+
+def has_hung_up(transport: asyncio.Transport) -> bool:
+    """Whether the client sends no more, though bytes may be unread; only Linux tells."""
+    if sys.platform != "linux" or transport.is_closing():
+        return False
+    ours = transport.get_extra_info("socket")
+    # The first byte of the kernel's answer is the connection's state.
+    return ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _HUNG_UP
 
 
 def unsent_bytes(transport: asyncio.Transport) -> int:

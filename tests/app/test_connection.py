@@ -42,7 +42,7 @@ def has_come(connection: Connection | None, request_: bytes) -> bool:
     if connection._patience.awaited == "body":
         return True
     answered = connection.cycle is not None and connection.cycle.response_complete
-    return answered or connection._leaving is not None
+    return answered or connection.leaving is not None
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])

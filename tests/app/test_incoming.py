@@ -7,6 +7,7 @@ import gc
 import re
 import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -333,6 +334,51 @@ def test_a_client_that_reads_its_refusal_may_stop_sending(service: Running) -> N
     with connected(service) as (connection, reader):
         connection.sendall(b"".join(message(SMALL)))
         assert read(reader)[0] == 200
+
+
+def test_what_was_answered_before_a_long_refused_body_is_whole_whatever_follows(
+    service: Running,
+) -> None:
+    """Closed with bytes unread, the connection would be reset, and the answer cut off."""
+    large, small = b"".join(message(X)), b"".join(message(SMALL))
+    with connected(service) as (connection, reader):
+        refused = _to_nowhere(LONG_REST) + bytes(LONG_REST)
+        connection.sendall(large + refused + small)
+        time.sleep(0.5)
+        status, answer = read(reader)
+        assert status == 200
+        assert is_right(answer, X)
+        assert read(reader)[0] == 404
+        assert reader.read(1) == b""
+
+
+def test_connections_that_clients_end_after_a_refusal_do_not_pile_up(tmp_path: Path) -> None:
+    """While others send all of what was refused, in turn, and at a rate."""
+    size, over = 2 * ROOM_BYTES, threading.Event()
+
+    def send_on() -> None:
+        while not over.is_set():
+            with connected(service) as (connection, reader):
+                connection.sendall(_to_nowhere(size))
+                connection.sendall(bytes(size))
+                assert read(reader)[0] == 404
+
+    with (
+        serving(COMMAND, "--workers", "0", log=tmp_path / "log") as service,
+        ThreadPoolExecutor(4) as crowd,
+    ):
+        files = Path(f"/proc/{service.process.pid}/fd")
+        sending = [crowd.submit(send_on) for _ in range(4)]
+        for _ in range(200):
+            with connected(service) as (connection, reader):
+                connection.sendall(_to_nowhere(size))
+                assert read(reader)[0] == 404
+        try:
+            until(lambda: len(list(files.iterdir())) < 100, 20)
+        finally:
+            over.set()
+        for each in sending:
+            each.result()
 
 
 def _to_nowhere(length: int, option: str = "") -> bytes:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from app.edge import KEPT, OUTLAST
+from app.edge import KEPT
 from app.keepalive import LAST_READ_S
 from tests.app.connecting import ASKING, Door, connected
 
@@ -58,54 +58,6 @@ def test_a_connection_is_idle_once_the_rest_of_a_refused_body_has_come() -> None
         assert transport.protocol is connection
         assert connection.timeout_keep_alive_task is not None
         connection._unset_keepalive_if_required()
-
-    asyncio.run(scenario())
-
-
-def test_a_connection_that_ends_with_a_refused_body_ends_once_it_has_come() -> None:
-    async def scenario() -> None:
-        connection, transport = connected(left=10, last=True)
-        connection.data_received(ASKING)
-        rest = transport.protocol
-        rest.buffer_updated(9)
-        assert not transport.closed  # it would be reset, and the answer lost
-        rest.buffer_updated(1)
-        assert transport.closed
-        assert transport.protocol is connection
-        connection.data_received(ASKING)
-        assert transport.written == [b"no room"]
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.parametrize("first", ["body", "answer"])
-def test_a_connection_outlasts_the_answer_that_it_ends_with(first: str) -> None:
-    async def scenario() -> None:
-        more, ended = asyncio.Event(), asyncio.Event()
-
-        async def refuses(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
-            headers = [(b"content-length", b"2"), (b"connection", b"close")]
-            await send({"type": "http.response.start", "status": 404, "headers": headers})
-            scope[OUTLAST]()
-            await more.wait()
-            await send({"type": "http.response.body", "body": b"no"})
-            ended.set()
-
-        connection, transport = connected(refuses)
-        connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12345")
-        if first == "answer":
-            more.set()
-            await ended.wait()
-        else:
-            await asyncio.sleep(0)
-            connection.data_received(b"67890")
-        assert not transport.closed
-        more.set()
-        await ended.wait()
-        if first == "answer":
-            connection.data_received(b"67890")
-        assert transport.closed
-        assert b"".join(transport.written).endswith(b"\r\n\r\nno")
 
     asyncio.run(scenario())
 

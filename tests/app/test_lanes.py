@@ -12,6 +12,7 @@ from app.lanes import (
     FAST_BYTES,
     LARGE_BYTES,
     LEAST,
+    LOOK_S,
     ROOM_BYTES,
     UNWANTED_RATE,
     Lane,
@@ -25,11 +26,15 @@ class Guest:
     def __init__(self, lane: Lane, left: int, *, sends: bool = True, wanted: bool = True) -> None:
         self.left = left
         self.begun = 0
+        self.left_us = False
         self._lane, self._sends, self._wanted = lane, sends, wanted
         lane.enter(self)
 
     def ready(self) -> bool:
         return self._sends
+
+    def gone(self) -> bool:
+        return self.left_us
 
     def begin(self) -> None:
         self.begun += 1
@@ -161,3 +166,19 @@ def test_only_refused_bodies_have_a_rate() -> None:
     both = Lanes()
     assert both.unwanted.pause(UNWANTED_RATE) == pytest.approx(1.0, abs=1e-6)
     assert both.wanted.pause(UNWANTED_RATE) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_who_has_gone_waits_for_nobody() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        guests = [Guest(lane, ROOM_BYTES) for _ in range(LEAST + 3)]
+        guests[-2].left_us = True
+        while not guests[-2].begun:
+            guests[0].left -= FAST_BYTES  # so that nobody is found slow
+            guests[1].left -= FAST_BYTES
+            await asyncio.sleep(LOOK_S / 4)
+        assert begun(guests) == [1] * LEAST + [0, 1, 0]
+        lane.leave(guests[-2])
+        assert begun(guests) == [1] * LEAST + [0, 1, 0]
+
+    run(scenario)

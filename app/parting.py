@@ -1,0 +1,69 @@
+"""How a connection ends whose client may still be sending: once it can have read why.
+
+Closed while bytes are unread, a connection is reset, and what the client has not read yet is lost to it.
+So our side is closed first, and what still comes is read and forgotten for a while (RFC 9112, section 9.6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from app.counted import Counted
+from app.edge import LINGER_S
+
+
+class Parting(Counted):
+    """The part of a connection that hangs up.
+
+    Attributes:
+        current: the request that is being answered, or was last.
+        ends: the connection ends once the body has come that is coming in, which was refused.
+        leaving: set once our side is closed; nothing that comes is looked at any more.
+    """
+
+    current: RequestResponseCycle | None = None
+    ends = False
+    leaving: asyncio.TimerHandle | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is closed."""
+        if self.leaving is not None:
+            self.leaving.cancel()
+        super().connection_lost(exc)
+
+    def outlast(self) -> None:
+        """End not with the answer that is under way, which says so, but once its body has come."""
+        cycle = self.current
+        if cycle is not None and cycle is self.cycle and cycle.more_body:
+            cycle.keep_alive = self.ends = True
+
+    def end_with_body(self) -> bool:
+        """A body has come; whether the connection ends, with it or with the answer that is under way."""
+        if self.ends and self.answering():
+            self.cycle.keep_alive = False
+        elif self.ends and self.leaving is None:
+            self.hang_up()
+        return self.ends
+
+    def hang_up(self) -> None:
+        """Close our side, and the connection once the client has done the same, or in a while."""
+        self._unset_keepalive_if_required()
+        self.flow.resume_reading()
+        self.transport.write_eof()
+        self.leaving = self.loop.call_later(LINGER_S, self.transport.close)
+
+    def shutdown(self) -> None:
+        """The server ends, and does not wait for bodies that nobody wants."""
+        if self.ends and not self.answering():
+            if self.leaving is None:
+                self.hang_up()
+        else:
+            super().shutdown()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if self.leaving is None:  # else there is nobody to answer
+            self.current = cycle
+            super()._start_asgi_task(cycle, app)
