@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import struct
 import sys
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -23,8 +23,7 @@ def test_a_client_has_hung_up_whatever_is_unread(unread: bytes, reset: bool) -> 
         client = socket.create_connection(server.getsockname())
         ours, _ = server.accept()
     with ours:
-        transport: Any = asyncio.Transport({"socket": ours})
-        transport.is_closing = lambda: False
+        transport: Any = Mock(get_extra_info=lambda _: ours, is_closing=lambda: False)
         client.sendall(unread)
         until(lambda: unread_bytes(transport) == len(unread))
         assert not has_hung_up(transport)
@@ -32,8 +31,6 @@ def test_a_client_has_hung_up_whatever_is_unread(unread: bytes, reset: bool) -> 
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
         until(lambda: has_hung_up(transport), 10)
-        transport.is_closing = lambda: True
-        assert not has_hung_up(transport)
 
 
 def test_of_a_connection_that_is_closed_nothing_is_asked() -> None:
