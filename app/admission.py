@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from app.draining import DrainRate
 from app.errors import LimitExceeded, QueueFull
-from app.promises import LONGEST_S, NOBODY, Promises, Visitor
+from app.promises import GRACE_S, LONGEST_S, NOBODY, Promises, Visitor
 from engine.errors import Issue
 
 RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
@@ -179,9 +179,9 @@ class Admission:
             return None
         limits = self._limits
         if not held or (held < limits.requests and nbytes <= limits.nbytes):
-            if self._promises.claim(visitor, now) is not None:
-                return None
             if self._leaves_room(held, nbytes, now):
+                return None
+            if self._promises.claim(visitor, now) is not None:
                 return None
         return self._refusal(held, now, visitor)
 
@@ -201,9 +201,13 @@ class Admission:
             if refusal is not None:
                 raise refusal
         # Who had reserved a place was given what it was promised then.
-        promise = None if reserved else self._promises.claim(visitor, now)
-        if promise is not None:
-            self._promises.keep(promise)
+        if self._promises and not reserved:
+            # Where it is crowded, those who have a place anyway leave promises to those who have none else.
+            has_place = self._leaves_room(self.requests, self.nbytes + nbytes, now)
+            grace = GRACE_S if has_place and self.crowded(1) else 0.0
+            promise = self._promises.claim(visitor, now, grace)
+            if promise is not None:
+                self._promises.keep(promise)
         self._rate.advance(now, busy=self._busy)
         self.requests += 1
         self.nbytes += nbytes

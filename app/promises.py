@@ -22,7 +22,15 @@ CAPACITY = 1 << 16
 """Promises kept; beyond it, no more are made."""
 
 EARLY_S = 0.25
-"""How much before its time somebody may come: clocks and timers differ."""
+"""How much before its time somebody with a name may come: clocks and timers differ."""
+
+EARLY_NAMELESS_S = 0.005
+"""How much before its time somebody may come over the connection that was told. Who comes earlier is likely
+somebody else: an answer takes a while to get there, and a request to get here."""
+
+GRACE_S = 0.05
+"""For how long from its time on a promise is left to those who have no place without it, where of nobody
+more than the address is known."""
 
 LATE_S = 5.0
 """For how long after its time a promise is kept, if there is room."""
@@ -164,11 +172,16 @@ class Promises:
             self._renew(key, now)
             self._file(key, due)
 
-    def claim(self, visitor: Visitor, now: float) -> Key | None:
-        """The promise that a visitor may call in now, if there is one; `keep` calls it in."""
+    def claim(self, visitor: Visitor, now: float, grace: float = 0.0) -> Key | None:
+        """The promise that a visitor may call in now, if there is one; `keep` calls it in.
+
+        Args:
+            grace: seconds from its time on in which it is not, where any visitor of an address may.
+        """
         key = visitor.key
         due = self._due.get(key)
-        if due is not None and due - EARLY_S <= now <= due + LATE_S:
+        early = EARLY_S if visitor.name else EARLY_NAMELESS_S
+        if due is not None and due - early <= now <= due + LATE_S:
             return key
         if visitor.name:
             return None
@@ -178,7 +191,7 @@ class Promises:
         if visitor.address not in self._loose:
             return None
         due, number = self._loose[visitor.address][0]
-        return -number if due - EARLY_S <= now <= due + LATE_S else None
+        return -number if due + grace <= now <= due + LATE_S else None
 
     def keep(self, key: Key) -> None:
         """Somebody came for a promise, and was given a place."""

@@ -15,7 +15,9 @@ from app.errors import QueueFull
 from app.promises import (
     AT_ONCE,
     CAPACITY,
+    EARLY_NAMELESS_S,
     EARLY_S,
+    GRACE_S,
     HELD_S,
     LATE_S,
     LONGEST_NAMELESS_S,
@@ -102,7 +104,9 @@ def overloaded(
     return tally
 
 
-@pytest.mark.parametrize(("known_by", "seconds"), [("name", 20.0), ("connection", 7.0)])
+@pytest.mark.parametrize(
+    ("known_by", "seconds"), [("name", 20.0), ("connection", 7.0), ("address", 7.0)]
+)
 def test_at_twice_the_capacity_nine_in_ten_who_come_back_are_let_in(
     known_by: str, seconds: float
 ) -> None:
@@ -119,9 +123,9 @@ def test_also_where_there_are_few_places_and_these_fall_free_slowly(queue: int) 
     assert never.accepted >= 0.75 * 20.0 * 20.0
 
 
-def test_where_only_the_address_is_known_most_who_come_back_are_let_in() -> None:
-    tally = overloaded(7.0, obedient=True, known_by="address")
-    assert tally.kept >= 0.6
+def test_the_nameless_are_never_told_to_come_later_than_they_may_be_known() -> None:
+    tally = overloaded(20.0, obedient=True, known_by="address")
+    assert tally.kept >= 0.8
     assert max(tally.waits) <= LONGEST_NAMELESS_S
 
 
@@ -240,6 +244,52 @@ def test_without_a_name_a_connection_is_known_while_it_waits() -> None:
     assert own not in (None, first, second)
     promises.advance(100.0)
     assert len(promises) == 0
+
+
+@pytest.mark.parametrize(("name", "early"), [("me", EARLY_S), ("", EARLY_NAMELESS_S)])
+def test_a_name_may_come_earlier_than_a_connection(name: str, early: float) -> None:
+    promises, visitor = Promises(), Visitor(name, 7, "here")
+    assert promises.make(visitor, 9.0, 1, 100.0, ROOM) == 1
+    assert promises.claim(visitor, 10.0 - early) is not None
+    assert promises.claim(visitor, 9.99 - early) is None
+
+
+def test_what_an_address_is_promised_is_nobodys_before_its_time_nor_for_a_grace() -> None:
+    promises, told = Promises(), Visitor("", 1, "here")
+    promises.make(told, 9.0, 1, 100.0, ROOM)
+    promises.loosen(told)
+    comes = Visitor("", 2, "here")
+    assert promises.claim(comes, 9.999) is None
+    assert promises.claim(comes, 10.0) is not None
+    assert promises.claim(comes, 10.0, grace=GRACE_S) is None
+    assert promises.claim(comes, 10.001 + GRACE_S, grace=GRACE_S) is not None
+
+
+def test_where_it_is_crowded_who_has_a_place_anyway_leaves_promises_to_others() -> None:
+    admission = Admission(QueueLimits(requests=4, nbytes=100))
+    fresh = itertools.count(1)
+
+    def come(now: float) -> Visitor:
+        visitor = Visitor("", next(fresh), "here")
+        admission.acquire(1, now, visitor)
+        return visitor
+
+    for _ in range(4):
+        come(0.0)
+    refused = Visitor("", next(fresh), "here")
+    with pytest.raises(QueueFull):
+        admission.acquire(1, 0.0, refused)
+    admission.left(refused)
+    for _ in range(3):
+        admission.release(1, 0.5)
+    due = 1.0
+    come(due)
+    come(due)  # there are places for these beside the one that is kept
+    with pytest.raises(QueueFull):
+        admission.acquire(99, due, Visitor("x"))
+    come(due)  # which whoever comes next has need of
+    with pytest.raises(QueueFull):
+        come(due)
 
 
 def test_who_cannot_be_told_from_others_is_promised_nothing() -> None:
