@@ -244,6 +244,8 @@ class Connection(Parting):
 
     def _refuse(self, error: ServiceError | MemoryError) -> None:
         """Answer for a request that never comes to its end, and hang up."""
+        if self.leaving is not None:
+            return
         record = story(self, self._patience.since)
         refusal = problem(error, record.request_id)
         awaited, self._patience.awaited = self._patience.awaited, None

@@ -14,6 +14,9 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from app.counted import Counted
 from app.edge import LINGER_S
 
+BRIEFLY_S = 0.5
+"""For how long what comes is read where the server ends, which waits a second for connections at most."""
+
 
 class Parting(Counted):
     """The part of a connection that hangs up.
@@ -48,18 +51,22 @@ class Parting(Counted):
             self.hang_up()
         return self.ends
 
-    def hang_up(self) -> None:
-        """Close our side, and the connection once the client has done the same, or in a while."""
-        self._unset_keepalive_if_required()
-        self.flow.resume_reading()
-        self.transport.write_eof()
-        self.leaving = self.loop.call_later(LINGER_S, self.transport.close)
+    def hang_up(self, seconds: float = LINGER_S) -> None:
+        """Close our side, and the connection once the client has done the same, or so long after."""
+        if self.leaving is None:
+            self._unset_keepalive_if_required()
+            if self.cycle is not None:
+                self.cycle.waiting_for_100_continue = False  # nothing more is written, nor that
+            self.flow.resume_reading()
+            self.transport.write_eof()
+        else:
+            self.leaving.cancel()
+        self.leaving = self.loop.call_later(seconds, self.transport.close)
 
     def shutdown(self) -> None:
-        """The server ends, and does not wait for bodies that nobody wants."""
-        if self.ends and not self.answering():
-            if self.leaving is None:
-                self.hang_up()
+        """The server ends, and does not wait for what nobody wants."""
+        if self.leaving is not None or (self.ends and not self.answering()):
+            self.hang_up(BRIEFLY_S)
         else:
             super().shutdown()
 

@@ -30,19 +30,22 @@ class Transport(asyncio.Transport):
         ours, self.client = socket.socketpair()
         super().__init__({"socket": ours})
         self.written: list[bytes] = []
-        self.closed = self.paused = False
+        self.closed = self.paused = self._ended = False
         self.protocol: Any = None
 
     def set_protocol(self, protocol: Any) -> None:
         self.protocol = protocol
 
     def write(self, data: Any) -> None:
+        if self._ended:
+            raise RuntimeError("Cannot call write() after write_eof()")
         self.written.append(bytes(data))
 
     def get_write_buffer_size(self) -> int:
         return 0
 
     def write_eof(self) -> None:
+        self._ended = True
         self.written.append(b"")
 
     def close(self) -> None:

@@ -9,6 +9,8 @@ from starlette.types import Receive, Scope, Send
 
 from app.connection import Connection
 from app.edge import OUTLAST
+from app.parting import BRIEFLY_S
+from app.server import HANG_UP_S
 from tests.app.connecting import ASKING, Transport, connected
 
 BEGUN = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12345"
@@ -105,6 +107,45 @@ def test_the_end_of_the_server_leaves_time_to_read_why() -> None:
         assert transport.written == [b"no room", END]
         assert not transport.closed
         transport.protocol.buffer_updated(10)
+        _leaves(connection, transport)
+
+    asyncio.run(scenario())
+
+
+def test_the_server_does_not_wait_for_long_for_those_who_are_leaving() -> None:
+    async def scenario() -> None:
+        connection, transport = connected(left=10, last=True)
+        connection.data_received(ASKING)
+        transport.protocol.buffer_updated(10)
+        first = connection.leaving
+        connection.shutdown()
+        assert first is not None
+        assert first.cancelled()
+        assert connection.leaving is not None
+        assert (
+            connection.leaving.when()
+            <= connection.loop.time() + BRIEFLY_S
+            < HANG_UP_S + connection.loop.time()
+        )
+        _leaves(connection, transport)
+
+    asyncio.run(scenario())
+
+
+def test_who_was_hung_up_on_is_not_told_to_go_on() -> None:
+    """The application asks for the body when what came of it has been found to be no HTTP."""
+
+    async def scenario() -> None:
+        got: asyncio.Queue[str] = asyncio.Queue()
+
+        async def app(_: Scope, receive: Receive, __: Send) -> None:
+            got.put_nowait((await receive())["type"])
+
+        connection, transport = connected(app)
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.data_received(head + b"ZZ\r\n")
+        assert await asyncio.wait_for(got.get(), 10) == "http.disconnect"
+        assert transport.written[0].startswith(b"HTTP/1.1 400 ")
         _leaves(connection, transport)
 
     asyncio.run(scenario())
