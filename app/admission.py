@@ -203,8 +203,9 @@ class Admission:
         # Who had reserved a place was given what it was promised then.
         if self._promises and not reserved:
             # Where it is crowded, those who have a place anyway leave promises to those who have none else.
-            has_place = self._leaves_room(self.requests, self.nbytes + nbytes, now)
-            grace = GRACE_S if has_place and self.crowded(1) else 0.0
+            leaves = not visitor.name and self.crowded(1)
+            leaves = leaves and self._leaves_room(self.requests, self.nbytes + nbytes, now)
+            grace = GRACE_S if leaves else 0.0
             promise = self._promises.claim(visitor, now, grace)
             if promise is not None:
                 self._promises.keep(promise)

@@ -145,7 +145,7 @@ class Edge:
                 return False  # it is broken all the same, and nothing went wrong
             raise error
         record.problem = refusal.slug
-        endless, named = is_endless(record), is_named(record)
+        endless, named = is_endless(record), bool(given_name(record))
         outlasts = not (endless or self._lifecycle.draining) and OUTLAST in scope
         outlasts = outlasts and ends_connection(rest(record), refusal.status, named=named)
         # Closed while bytes are unread, a connection is reset, and the answer may be lost with it.
@@ -235,9 +235,9 @@ def own_request_id(given: bytes | None) -> str:
     return given.decode() if given and _VISIBLE.fullmatch(given) else ""
 
 
-def is_named(record: Record) -> bool:
-    """Whether the client gave the request a name."""
-    return own_request_id(record.headers.get(b"x-request-id")) != ""
+def given_name(record: Record) -> str:
+    """The name that the client gave the request; empty where it gave none that is one."""
+    return own_request_id(record.headers.get(b"x-request-id"))
 
 
 def new_request_id() -> str:
