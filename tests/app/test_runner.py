@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -204,6 +205,28 @@ async def test_a_call_beyond_the_compute_limit_is_ended() -> None:
         with pytest.raises(WorkerCrashed):
             await rig.dispatcher.submit(job(faulty.FOR_EVER))
         await rig.dispatcher.submit(job())
+    assert rig.observer.restarts == ["stuck", "stuck"]
+
+
+@scenario
+async def test_a_thread_beyond_the_compute_limit_is_ended_as_a_process_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = []
+
+    def until_stopped(*_: object, stop: Callable[[], bool]) -> None:
+        begun.append(stop)
+        while not stop():
+            time.sleep(0.01)
+        raise engine.Stopped
+
+    async with dispatching(workers=0, max_compute_s=0.1) as rig:
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "run", until_stopped)
+            with pytest.raises(WorkerCrashed):
+                await rig.dispatcher.submit(job())
+        assert len(begun) == 2
+        assert (await rig.dispatcher.submit(given := job())).body == expected(given)
     assert rig.observer.restarts == ["stuck", "stuck"]
 
 
