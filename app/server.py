@@ -35,6 +35,7 @@ from app.start import (
     granted,
     hear_signals,
     listen,
+    loopback,
     open_standard_files,
     tell,
 )
@@ -97,6 +98,8 @@ class Server(uvicorn.Server):
             raise cannot_listen(self._settings, error) from None
         if self.started and not self.should_exit:
             tell(f"Convoke is ready on {address(self._listener)}")
+            if not self._settings.api_keys and not loopback(self._listener):
+                logs.server.warning("open to all who reach it, as CONVOKE_API_KEYS names no key")
 
     async def main_loop(self) -> None:
         """Serve until the first signal, then until nothing is under way."""

@@ -11,6 +11,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from ipaddress import ip_address
 
 from app.settings import Settings
 
@@ -98,3 +99,8 @@ def address(listener: socket.socket) -> str:
     """The URL under which a bound socket is reached."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def loopback(listener: socket.socket) -> bool:
+    """Whether a bound socket is reached from this machine alone."""
+    return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
+ADDRESS = re.compile(r"http://\d+(\.\d+){3}:\d+")
 START_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 60.0
 

@@ -177,6 +177,19 @@ def test_an_address_in_use_is_refused_in_a_line() -> None:
     assert done.stderr == f"convoke: cannot listen on 127.0.0.1:{port}: Address already in use\n"
 
 
+@pytest.mark.parametrize(
+    ("host", "keys", "warned"),
+    [("0.0.0.0", "", True), ("127.0.0.1", "", False), ("0.0.0.0", "a-key", False)],
+    ids=["to all", "to this machine", "with a key"],
+)
+def test_who_lets_everybody_in_is_told(tmp_path: Path, host: str, keys: str, warned: bool) -> None:
+    log = tmp_path / "log"
+    environ = {"CONVOKE_API_KEYS": keys}
+    with serving(COMMAND, "--workers", "0", "--host", host, environ=environ, log=log) as running:
+        assert httpx.get(f"{running.url}/livez").status_code == 200
+    assert ("open to all who reach it" in log.read_text()) is warned
+
+
 def test_who_is_not_done_at_the_end_is_told_and_no_failure_is_logged(tmp_path: Path) -> None:
     head = b"POST /v1/max_pool/forward HTTP/1.1\r\nHost: x\r\nContent-Type: application/msgpack\r\n"
     body = packed({"kernel": 1}, x=noise(1, 1, 6 << 20))
