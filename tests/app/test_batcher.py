@@ -190,6 +190,17 @@ def test_free_workers_share_a_group() -> None:
     assert [len(take(batcher, share)) for share in (3, 2, 1)] == [3, 2, 2]
 
 
+@pytest.mark.parametrize("budget", ["requests", "rows", "nbytes", "work"])
+def test_budgets_are_exact(budget: str) -> None:
+    wide = {"requests": 99, "rows": 99, "nbytes": 99, "work": 99.0}
+    for most, first in ((4, [0, 1, 2, 3]), (3, [0, 1, 2])):
+        batcher: Batcher[Named] = Batcher(BatchLimits(**wide | {budget: most}))
+        for name in range(4):
+            batcher.add(entry(name))
+        assert names(take(batcher)) == first
+        assert names(take(batcher)) == [0, 1, 2, 3][len(first) :]
+
+
 def test_a_request_beyond_the_budgets_is_computed_by_itself() -> None:
     batcher: Batcher[Named] = Batcher(LIMITS)
     batcher.add(entry(1, rows=99, nbytes=999, work=999.0))

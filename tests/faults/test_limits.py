@@ -23,6 +23,7 @@ from tests.app.asgi import Answer, Client, scope_of
 from tests.app.asgi import ask as ask_within
 from tests.app.asgi import running as within
 from tests.faults.metrics import metric_at
+from tests.serving import ROOT
 
 MSGPACK = {"content-type": "application/vnd.msgpack"}
 JSON = {"content-type": "application/json"}
@@ -310,26 +311,30 @@ def test_callers_have_a_rate_and_a_number_at_once() -> None:
 
 
 ELSEWHERE = {
-    "default_deadline_ms": "tests/app/routes/test_compute.py",
-    "max_deadline_ms": "tests/app/routes/test_compute.py",
-    "max_batch_requests": "tests/app/test_batcher.py",
-    "max_batch_rows": "tests/app/test_batcher.py",
-    "max_batch_bytes": "tests/app/test_batcher.py",
-    "max_queue_requests": "tests/app/test_dispatcher.py",
-    "max_json_waiting_bytes": "tests/app/scribe/test_desk.py",
-    "max_compute_s": "tests/app/test_runner.py",
-    "header_timeout_s": "tests/faults/test_clients.py",
-    "body_timeout_s": "tests/faults/test_clients.py",
-    "answer_timeout_s": "tests/faults/test_clients.py",
-    "max_body_values": "tests/app/wire/test_json_bombs.py",
-    "max_body_levels": "tests/app/wire/test_json_bombs.py",
-    "max_text_length": "tests/app/wire/test_json_bombs.py",
-    "max_json_lists": "tests/app/wire/test_json_bombs.py",
-    "max_json_levels": "tests/app/wire/test_json_bombs.py",
-    "max_axis_length": "tests/app/wire/test_read_msgpack.py",
-    "max_shape_bytes": "tests/app/wire/test_read_msgpack.py",
+    "default_deadline_ms": "app/routes/test_head.py::test_who_names_none_has_the_default",
+    "max_deadline_ms": "app/routes/test_head.py"
+    "::test_a_deadline_counts_from_the_first_byte_and_is_no_later_than_the_latest",
+    "max_batch_requests": "app/test_batcher.py::test_budgets_are_exact",
+    "max_batch_rows": "app/test_batcher.py::test_budgets_are_exact",
+    "max_batch_bytes": "app/test_batcher.py::test_budgets_are_exact",
+    "max_queue_requests": "app/test_dispatcher.py"
+    "::test_a_full_queue_refuses_and_says_when_to_come_back",
+    "max_json_waiting_bytes": "app/scribe/test_desk.py"
+    "::test_what_waits_is_bounded_in_bytes_and_one_always_may",
+    "max_compute_s": "app/test_runner.py::test_a_call_beyond_the_compute_limit_is_ended",
+    "header_timeout_s": "faults/test_clients.py::test_who_sends_byte_by_byte_is_given_up",
+    "body_timeout_s": "faults/test_clients.py::test_who_sends_byte_by_byte_is_given_up",
+    "answer_timeout_s": "faults/test_clients.py::test_who_never_reads_the_answer_is_given_up",
+    "max_body_values": "app/wire/test_limits.py::test_values",
+    "max_body_levels": "app/wire/test_limits.py::test_levels",
+    "max_text_length": "app/wire/test_limits.py::test_text",
+    "max_json_lists": "app/wire/test_limits.py::test_lists_of_json",
+    "max_json_levels": "app/wire/test_json_bombs.py"
+    "::test_how_deep_lists_may_be_does_not_depend_on_who_reads_them",
+    "max_axis_length": "app/wire/test_limits.py::test_axes",
+    "max_shape_bytes": "app/wire/test_limits.py::test_bytes_of_a_shape",
 }
-"""Limits whose edges are tested in other files."""
+"""Limits whose edges other tests hold, each by its file under `tests` and its name."""
 
 HERE = {
     *(edge.name for edge in EDGES),
@@ -341,3 +346,9 @@ HERE = {
 
 def test_no_limit_is_left_out() -> None:
     assert limits(Settings()).keys() == HERE | ELSEWHERE.keys()
+
+
+@pytest.mark.parametrize("test", sorted(set(ELSEWHERE.values())))
+def test_those_that_other_tests_hold_have_them(test: str) -> None:
+    path, name = test.split("::")
+    assert f"def {name}(" in (ROOT / "tests" / path).read_text(encoding="utf-8")
