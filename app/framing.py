@@ -30,6 +30,10 @@ _HOST = re.compile(
 )
 """A name or an address and a port, all of which may be empty (RFC 3986, section 3.2.2)."""
 
+_A_HOST = "one host, with or without a port"
+
+_HOST_AT, _CODING_AT = ("header", "Host"), ("header", "Transfer-Encoding")
+
 _WITHOUT_PATH = re.compile(rb"([a-z][a-z0-9+.-]*://[^/?#]+)([?#].*)?", re.IGNORECASE)
 """An address in absolute form that says nothing of a path."""
 
@@ -207,11 +211,12 @@ def check_host(version: str, headers: Headers) -> None:
     """
     hosts = [value for name, value in headers if name == b"host"]
     if len(hosts) > 1:
-        raise MalformedRequest("There are several Host headers.")
+        got = [host.decode("latin-1") for host in hosts]
+        raise MalformedRequest.at(_HOST_AT, "there are several", _A_HOST, got)
     if not hosts and version == "1.1":
-        raise MalformedRequest("There is no Host header.")
+        raise MalformedRequest.at(_HOST_AT, "missing", _A_HOST)
     if hosts and _HOST.fullmatch(hosts[0]) is None:
-        raise MalformedRequest("The Host header is not a host, with or without a port.")
+        raise MalformedRequest.at(_HOST_AT, "not a host", _A_HOST, hosts[0].decode("latin-1"))
 
 
 def check_framing(headers: Headers) -> None:
@@ -222,7 +227,8 @@ def check_framing(headers: Headers) -> None:
     """
     codings = [value.strip().lower() for name, value in headers if name == b"transfer-encoding"]
     if codings not in ([], [b"chunked"]):
-        raise MalformedRequest("No transfer coding but chunked is read here.")
+        got = b", ".join(codings).decode("latin-1")
+        raise MalformedRequest.at(_CODING_AT, "this coding is not read here", "chunked", got)
 
 
 def without_upgrade(method: bytes, url: bytes, version: str, headers: Headers) -> bytes:

@@ -36,6 +36,14 @@ def test_only_chunks_are_read(codings: tuple[bytes, ...], framed: bool) -> None:
         check_framing(headers)
 
 
+def test_a_coding_that_is_not_read_is_named() -> None:
+    with pytest.raises(MalformedRequest) as refused:
+        check_framing([(b"transfer-encoding", b"gzip"), (b"transfer-encoding", b"chunked")])
+    (issue,) = refused.value.issues
+    assert issue.loc == ("header", "Transfer-Encoding")
+    assert (issue.expected, issue.got) == ("chunked", "gzip, chunked")
+
+
 @dataclass
 class Owner:
     """A connection, as far as `mend` knows it."""
@@ -108,6 +116,20 @@ def test_there_is_one_host(hosts: tuple[bytes, ...], right: bool) -> None:
         check_host("1.1", headers)
     with nullcontext() if right or not hosts else pytest.raises(MalformedRequest):
         check_host("1.0", headers)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "got"),
+    [((), None), ((b"a", b"b"), ["a", "b"]), ((b"user@x",), "user@x")],
+    ids=["none", "two", "no host"],
+)
+def test_a_host_that_cannot_be_is_named(hosts: tuple[bytes, ...], got: object) -> None:
+    with pytest.raises(MalformedRequest) as refused:
+        check_host("1.1", [(b"host", host) for host in hosts])
+    (issue,) = refused.value.issues
+    assert issue.loc == ("header", "Host")
+    assert issue.expected == "one host, with or without a port"
+    assert issue.got == got
 
 
 @pytest.mark.parametrize("version", ["2.0", "0.9"])

@@ -1,4 +1,4 @@
-"""What a body may ask of its decoder: the last that is read in either encoding, and the first that is not."""
+"""What a body may ask of its decoder: the last that is read, and the first that is not."""
 
 from __future__ import annotations
 
