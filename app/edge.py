@@ -133,12 +133,13 @@ class Edge:
         """Send a problem; whether it is not ended, since the rest of the body is to be read before."""
         record: Record = scope[RECORD]
         refusal = problem(error, record.request_id)
-        if refusal.status == 500 or isinstance(error, MemoryError):
-            logs.server.error(
-                "request failed",
-                exc_info=error,
-                extra={"fields": {"request_id": record.request_id}},
-            )
+        fields: dict[str, object] = {"request_id": record.request_id}
+        if refusal.status == 500:
+            logs.server.error("request failed", exc_info=error, extra={"fields": fields})
+        elif isinstance(error, MemoryError):
+            # Whoever runs the service should know; it is no mistake in it, and no traceback tells more.
+            fields["error"] = str(error)
+            logs.server.warning("out of memory for a request", extra={"fields": fields})
         if record.status:
             # Half an answer is out; only a broken connection can tell that it is not whole.
             if isinstance(error, ShuttingDown):

@@ -246,7 +246,8 @@ class Runner:
             try:
                 body = await _encoded(member, answer, lends)
             except Exception as error:
-                log.exception("an answer could not be encoded")
+                if not isinstance(error, MemoryError):
+                    log.exception("an answer could not be encoded")
                 member.fail(error)
                 continue
             if not member.future.done():
@@ -263,7 +264,7 @@ class Runner:
 
     def _failed(self, members: list[Pending], error: Exception) -> None:
         """The computation failed."""
-        if not isinstance(error, engine.EngineError):
+        if not isinstance(error, engine.EngineError | MemoryError):
             call = members[0].job.call
             # As text: a record with the traceback itself would hold the tensors for its handlers.
             text = "".join(traceback.format_exception(error))
