@@ -1,9 +1,10 @@
-"""Sums over windows divided by a count, and the adjoint: what both average pools run."""
+"""Sums over windows divided by a count, and the adjoint: what both average pools are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -24,7 +25,8 @@ from engine.kernels.pooling import (
 )
 from engine.kernels.windows import whole
 from engine.layouts import channels_first
-from engine.pool import Geometry
+from engine.plans import Plan
+from engine.pool import Geometry, Pool
 from engine.threads import check_stop
 
 Array = NDArray[Any]
@@ -32,6 +34,32 @@ Divisor = Callable[[Tile], Array]
 
 FEW = 32
 """Counts that are rather divided by than compared."""
+
+
+class Averaging(Pool):
+    """A pool whose outputs are sums over windows, each divided by a number that no input tells."""
+
+    @abstractmethod
+    def divisor(self, plan: Plan, tile: Tile) -> Array:
+        """What the sums of a tile are divided by, broadcast to (*T)."""
+
+    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
+        return True
+
+    def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
+        average(plan.geometry, partial(self.divisor, plan), given["x"], out["y"])
+
+    def backward(
+        self,
+        plan: Plan,
+        given: Mapping[str, Array],
+        rows: Sequence[int],  # noqa: ARG002
+        out: Mapping[str, Array],
+    ) -> None:
+        if "y" in out:
+            self.forward(plan, given, out)
+        if "dx" in out:
+            average_backward(plan.geometry, partial(self.divisor, plan), given["dy"], out["dx"])
 
 
 def average(geometry: Geometry, divisor: Divisor, x: Array, y: Array) -> None:

@@ -5,21 +5,21 @@ As PyTorch's AdaptiveAvgPool1d to 3d; `output_size` 1 is global average pooling.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
-from engine.averaging import average, average_backward, members
+from engine.averaging import Averaging, members
 from engine.geometry import Tile, Windows
 from engine.kernels.windows import bounds
 from engine.plans import Plan
-from engine.pool import AdaptiveConfig, Pool, adaptive_windows
+from engine.pool import AdaptiveConfig, adaptive_windows
 
 Array = NDArray[Any]
 
 
-class AdaptiveAvgPool(Pool):
+class AdaptiveAvgPool(Averaging):
     """See the module."""
 
     name = "adaptive_avg_pool"
@@ -35,32 +35,11 @@ class AdaptiveAvgPool(Pool):
     ) -> tuple[Windows, ...]:
         return adaptive_windows(config, sizes)
 
-    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
-        return True
-
-    def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
-        average(plan.geometry, lambda tile: divisor(plan, tile), given["x"], out["y"])
-
-    def backward(
-        self,
-        plan: Plan,
-        given: Mapping[str, Array],
-        rows: Sequence[int],  # noqa: ARG002
-        out: Mapping[str, Array],
-    ) -> None:
-        if "y" in out:
-            self.forward(plan, given, out)
-        if "dx" in out:
-            average_backward(
-                plan.geometry, lambda tile: divisor(plan, tile), given["dy"], out["dx"]
-            )
-
-
-def divisor(plan: Plan, tile: Tile) -> Array:
-    """Members of each window of a tile, broadcast to (*T)."""
-    axes = zip(plan.geometry.pooling.axes, tile, strict=True)
-    edges = (bounds(axis, lo, hi) for axis, (lo, hi) in axes)
-    return members(stops - starts for starts, stops in edges)
+    def divisor(self, plan: Plan, tile: Tile) -> Array:
+        """Members of each window of a tile, broadcast to (*T)."""
+        axes = zip(plan.geometry.pooling.axes, tile, strict=True)
+        edges = (bounds(axis, lo, hi) for axis, (lo, hi) in axes)
+        return members(stops - starts for starts, stops in edges)
 
 
 OPERATION = AdaptiveAvgPool()

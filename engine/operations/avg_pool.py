@@ -8,7 +8,6 @@ ONNX's AveragePool; what ceil mode adds beyond the padded input counts nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.averaging import average, average_backward, members
+from engine.averaging import Averaging, members
 from engine.geometry import Axis, Tile
 from engine.kernels.windows import taps_between
 from engine.options import LARGEST, Flag, Integer, option
 from engine.plans import Plan
-from engine.pool import Pool, WindowConfig
+from engine.pool import WindowConfig
 
 Array = NDArray[Any]
 
@@ -39,7 +38,7 @@ class AvgPoolConfig(WindowConfig):
     )
 
 
-class AvgPool(Pool):
+class AvgPool(Averaging):
     """See the module."""
 
     name = "avg_pool"
@@ -53,37 +52,16 @@ class AvgPool(Pool):
         },
     )
 
-    def settles(self, plan: Plan, name: str) -> bool:  # noqa: ARG002
-        return True
-
-    def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
-        average(plan.geometry, lambda tile: divisor(plan, tile), given["x"], out["y"])
-
-    def backward(
-        self,
-        plan: Plan,
-        given: Mapping[str, Array],
-        rows: Sequence[int],  # noqa: ARG002
-        out: Mapping[str, Array],
-    ) -> None:
-        if "y" in out:
-            self.forward(plan, given, out)
-        if "dx" in out:
-            average_backward(
-                plan.geometry, lambda tile: divisor(plan, tile), given["dy"], out["dx"]
-            )
-
-
-def divisor(plan: Plan, tile: Tile) -> Array:
-    """What the sums of a tile are divided by, broadcast to (*T); 1 where there is nothing to sum."""
-    if plan.config.divisor_override is not None:
-        return np.array(plan.config.divisor_override)
-    counts = []
-    for axis, (lo, hi) in zip(plan.geometry.pooling.axes, tile, strict=True):
-        assert isinstance(axis, Axis)
-        along = _kept if hi - lo <= KEPT else _along
-        counts.append(along(axis, lo, hi, plan.config.count_include_pad))
-    return np.maximum(members(counts), 1)
+    def divisor(self, plan: Plan, tile: Tile) -> Array:
+        """What the sums of a tile are divided by, broadcast to (*T); 1 where there is nothing to sum."""
+        if plan.config.divisor_override is not None:
+            return np.array(plan.config.divisor_override)
+        counts = []
+        for axis, (lo, hi) in zip(plan.geometry.pooling.axes, tile, strict=True):
+            assert isinstance(axis, Axis)
+            along = _kept if hi - lo <= KEPT else _along
+            counts.append(along(axis, lo, hi, plan.config.count_include_pad))
+        return np.maximum(members(counts), 1)
 
 
 def _along(axis: Axis, lo: int, hi: int, padded: bool) -> NDArray[np.int64]:
