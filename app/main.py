@@ -40,7 +40,8 @@ from app.workers.cpus import available_cpus
 from engine.wakefulness import Wakefulness, worth_it
 
 SMALL_WORK = 5e7
-"""Work that takes a worker about a millisecond; it need not wait for what takes longer."""
+"""Work, in floating-point operations, that takes a worker about half a millisecond; it need not wait for
+what takes longer."""
 
 # The catalogue and the limits are no operations, whatever follows them.
 _COMPUTE = re.compile("/v1/(?!operations/|limits/)([^/]+)/([^/]+)")

@@ -30,7 +30,6 @@ class DispatchLimits:
         max_compute_s: seconds after which a call counts as stuck and its worker is replaced.
         at_once: whether quick requests of few callers are computed in the event loop, see `Few`;
             only with worker processes, since a thread would have the engine's threads.
-        keep_bytes: shared memory of one arena of a worker that is kept while not used.
         body_bytes: of the largest body; 0 where bodies are not received in shared memory.
     """
 
@@ -39,7 +38,6 @@ class DispatchLimits:
     queue: QueueLimits = field(default_factory=QueueLimits)
     batch: BatchLimits = field(default_factory=BatchLimits)
     max_compute_s: float = 600.0
-    keep_bytes: int = 16 << 20
     at_once: bool = False
     body_bytes: int = 0
 
@@ -54,7 +52,6 @@ def worker_maker(
     options = ProcessOptions(
         threads=threads_per_worker(limits.workers, available_cpus()),
         arena_bytes=largest + ARENA_SLACK_BYTES,
-        keep_bytes=limits.keep_bytes,
         berths=berths,
         urgent=urgent,
     )

@@ -17,7 +17,8 @@ from app.jobs import Pending
 from app.workers.task import Worker
 
 LONG_WORK = 1e8
-"""Work that takes a worker about a millisecond, for which a second thread is worth its waking."""
+"""Work, in floating-point operations, that takes a worker about a millisecond, for which a second thread is
+worth its waking."""
 
 
 class WorkQueue:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from engine.errors import EngineError, InvalidValue, Loc, MissingField, fail, merged
+from engine.errors import EngineError, InvalidValue, MissingField, fail, merged
 from engine.options import Option, Schema, options, unknown_fields
 
 C = TypeVar("C")
 
+LOC: Final = ("config",)
+"""Where a config stands in a request."""
+
 ACCEPTED = {"integer": "an integer", "array": "a list of one per spatial axis"}
 
 
-def read_config(kind: type[C], values: object, dims: int, loc: Loc = ("config",)) -> C:
+def read_config(kind: type[C], values: object, dims: int) -> C:
     """Read a plain mapping into a config dataclass, reporting every field that is wrong at once.
 
     Raises:
@@ -22,16 +25,16 @@ def read_config(kind: type[C], values: object, dims: int, loc: Loc = ("config",)
     if values is None:
         values = {}
     if not isinstance(values, Mapping):
-        raise fail(InvalidValue, loc, "not a map", "a map of fields", type(values).__name__)
+        raise fail(InvalidValue, LOC, "not a map", "a map of fields", type(values).__name__)
     table = options(kind)
-    errors = unknown_fields(values, table, loc)
+    errors = unknown_fields(values, table, LOC)
     known: dict[str, Any] = {}
     for name, entry in table.items():
         value = values.get(name, entry.default)
         try:
             if name not in values and entry.required:
-                raise fail(MissingField, (*loc, name), "required", _accepted(entry), None)
-            known[name] = entry.read(value, (*loc, name), dims)
+                raise fail(MissingField, (*LOC, name), "required", _accepted(entry), None)
+            known[name] = entry.read(value, (*LOC, name), dims)
         except EngineError as error:
             errors.append(error)
     if errors:

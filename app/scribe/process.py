@@ -17,6 +17,9 @@ from app.workers.protocol import check
 
 COMMAND = (sys.executable, "-P", "-m", "app.scribe")
 
+KEEP_BYTES = 4 << 20
+"""Shared memory that is kept from one letter to the next."""
+
 Written = Request | PlanRequest | memoryview
 
 
@@ -26,13 +29,11 @@ class ScribeOptions:
 
     Attributes:
         arena_bytes: most shared memory for one letter and what becomes of it.
-        keep_bytes: shared memory that is kept from one letter to the next.
         command: the program and its first arguments.
         urgent: whether it comes before others, as what it does is soon done; else it yields to them.
     """
 
     arena_bytes: int
-    keep_bytes: int = 4 << 20
     command: Sequence[str] = COMMAND
     urgent: bool = False
 
@@ -42,7 +43,7 @@ class Scribe:
 
     def __init__(self, options: ScribeOptions) -> None:
         self._options = options
-        self._arena = Arena(options.arena_bytes, options.keep_bytes, "convoke-scribe")
+        self._arena = Arena(options.arena_bytes, KEEP_BYTES, "convoke-scribe")
         self._child: Child | None = None
 
     async def start(self) -> None:

@@ -12,6 +12,10 @@ from benchmarks.kernels.cases import Case, inputs
 from benchmarks.kernels.timing import Spread
 
 
+SHAPES = 50
+"""Inputs that are planned for, each wider than the one before."""
+
+
 @dataclass(frozen=True)
 class Planning:
     """Seconds of `engine.prepare`."""
@@ -20,11 +24,11 @@ class Planning:
     repeated: Spread
 
 
-def planning(case: Case, shapes: int = 50) -> Planning:
+def planning(case: Case) -> Planning:
     """Plan the forward of a case for ever wider inputs, each of them twice."""
     first: list[float] = []
     repeated: list[float] = []
-    for more in range(1, shapes + 1):
+    for more in range(1, SHAPES + 1):
         wider = dataclasses.replace(case, size=(*case.size[:-1], case.size[-1] + more))
         shapes_of = inputs(wider.shapes(), "forward")
         specs = {name: engine.TensorSpec(shape, "float32") for name, shape in shapes_of.items()}

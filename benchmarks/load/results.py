@@ -72,10 +72,10 @@ class Outcome:
         inside = (self.end >= low) & (self.end < high) & (self.status == 200)
         return float(self.nbytes[inside].sum() / (high - low))
 
-    def latencies(self, status: int = 200) -> NDArray[np.float64]:
-        """Seconds from due to answered, of first attempts that were due in the window."""
+    def latencies(self) -> NDArray[np.float64]:
+        """Seconds from due to an answer with status 200, of first attempts that were due in the window."""
         low, high = self.window
-        chosen = (self.due >= low) & (self.due < high) & (self.status == status)
+        chosen = (self.due >= low) & (self.due < high) & (self.status == 200)
         chosen &= self.first == 0
         found: NDArray[np.float64] = (self.end - self.due)[chosen]
         return found
