@@ -11,7 +11,6 @@ from benchmarks.kernels import ours
 from benchmarks.kernels.cases import Case, inputs
 from benchmarks.kernels.timing import Spread
 
-
 SHAPES = 50
 """Inputs that are planned for, each wider than the one before."""
 
