@@ -77,7 +77,10 @@ class Telemetry:
             registry=registry,
         )
         self._restarts = Counter(
-            "convoke_worker_restarts", "Workers replaced.", ["reason"], registry=registry
+            "convoke_worker_restarts",
+            "Processes that ended and are replaced: workers, and those that read and write large JSON.",
+            ["reason"],
+            registry=registry,
         )
         self.queue_requests = Gauge(
             "convoke_queue_requests", "Requests waiting for a worker.", registry=registry

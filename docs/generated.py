@@ -17,10 +17,10 @@ import engine
 from app.limits import table as limits_table
 from app.problems import KINDS
 from app.settings import table as settings_table
-from docs import measured
+from docs import measured, metrics
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/api.md", "docs/performance.md")
+DOCUMENTS = ("README.md", "docs/api.md", "docs/operating.md", "docs/performance.md")
 
 Schema = Mapping[str, Any]
 
@@ -34,6 +34,7 @@ def parts() -> dict[str, str]:
         "activations": _activations(catalogue["activation"]["config"]),
         "problems": _problems(),
         "fixed": limits_table(),
+        "metrics": metrics.table(),
         "kernels": measured.kernels(),
         "limits": measured.limits(),
         "service": measured.service(),

@@ -7,7 +7,9 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -178,6 +180,19 @@ def test_every_decision_is_listed() -> None:
     assert [page[:4] for page in pages] == [f"{number:04}" for number in range(1, len(pages) + 1)]
     listed = re.findall(r"\((\d{4}-[a-z0-9-]+\.md)\)", (folder / "README.md").read_text())
     assert listed == pages
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    page = json.loads((ROOT / "app/web/package.json").read_text(encoding="utf-8"))
+    names = {re.split(r"[<>=;\s]", each)[0] for each in wanted}
+    names |= {*page["dependencies"], *page["devDependencies"]}
+    reasons = "\n".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "docs/decisions").glob("0*.md")
+    ).lower()
+    assert names
+    assert [name for name in sorted(names) if name.lower() not in reasons] == []
 
 
 def test_links_between_documents_lead_somewhere() -> None:
