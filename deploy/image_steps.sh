@@ -2,6 +2,7 @@
 # The steps that turn a checkout into the files of the image. The Dockerfile's stages run them, and so does
 # tests/test_packaging.py in a clean environment, so that there is one way and it is tested without Docker.
 #
+#   image_steps.sh packages                  install what the page's lock names
 #   image_steps.sh page                      build the page: app/web -> app/web/dist
 #   image_steps.sh dependencies DIRECTORY    make a virtual environment with what the lock names
 #   image_steps.sh service DIRECTORY         build the wheel (page included) and install it there
@@ -19,9 +20,12 @@ pip_into() {
 }
 
 case "$1" in
-  page)
+  packages)
     cd app/web
     npm ci --no-audit --no-fund
+    ;;
+  page)
+    cd app/web
     npm run build
     ;;
   dependencies)
@@ -37,7 +41,7 @@ case "$1" in
     pip_into "$2" --no-deps --no-index "$work"/*.whl
     ;;
   *)
-    echo "usage: $0 page | dependencies DIRECTORY | service DIRECTORY" >&2
+    echo "usage: $0 packages | page | dependencies DIRECTORY | service DIRECTORY" >&2
     exit 2
     ;;
 esac

@@ -20,6 +20,7 @@ from zipfile import ZipFile
 import pytest
 import yaml
 
+from app.settings import Settings
 from tests.serving import ROOT, serving
 
 STEPS = "deploy/image_steps.sh"
@@ -91,8 +92,8 @@ def test_base_images_are_pinned_to_a_release() -> None:
 
 def test_stages_run_nothing_but_the_tested_steps() -> None:
     runs = [i.words for stage in _stages() for i in stage if i.name == "RUN"]
-    assert [words[0] for words in runs] == [STEPS] * 3
-    assert [words[1] for words in runs] == ["page", "dependencies", "service"]
+    assert [words[0] for words in runs] == [STEPS] * 4
+    assert [words[1] for words in runs] == ["packages", "page", "dependencies", "service"]
 
 
 def test_the_final_stage_runs_as_nobody_and_without_a_shell() -> None:
@@ -116,6 +117,15 @@ def test_containers_have_no_more_than_they_need(name: str) -> None:
     limits = service["deploy"]["resources"]["limits"]
     assert limits.keys() == {"cpus", "memory", "pids"}
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+
+
+def test_whoever_runs_a_container_gives_it_time_to_end() -> None:
+    text = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+    found = re.findall(r"(?:--stop-timeout|-t|GracePeriodSeconds:) (\d+)", text)
+    assert len(found) == 4
+    given = {int(each) for each in found} | {int(_compose()["convoke"]["stop_grace_period"][:-1])}
+    # The seconds before SIGTERM that Kubernetes is told to wait are of the same time.
+    assert min(given) > Settings().drain_timeout_s + 5
 
 
 def test_prometheus_scrapes_the_service_once_it_is_healthy() -> None:
@@ -148,7 +158,8 @@ def installed(checkout: Path) -> Path:
     """The environment that the image's steps make."""
     environment = checkout.parent / "opt"
     environ = os.environ | {"PYTHON": sys.executable}
-    for step in (["page"], ["dependencies", str(environment)], ["service", str(environment)]):
+    of_service = [[name, str(environment)] for name in ("dependencies", "service")]
+    for step in (["packages"], ["page"], *of_service):
         subprocess.run([checkout / STEPS, *step], env=environ, cwd=checkout.parent, check=True)
     return environment
 
