@@ -20,7 +20,7 @@ LARGE = [
     layer(64, 64, 224, 224),
     layer(64, 64, 56, 56),
     layer(128, 128, 28, 28),
-    layer(256, 256, 14, 14),
+    layer(256, 256, 28, 28),
     layer(512, 512, 28, 28),
     layer(640, 640, 32, 32),
     layer(16, 32, 16, 56, 56),
@@ -46,6 +46,11 @@ def costs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("c", [*LARGE, *OTHERS], ids=lambda c: f"{c.channels} on {c.positions}")
 def test_tiles_pay_for_large_layers_alone(c: Correlation) -> None:
     assert tile_costs.pay(c) == (c in LARGE)
+
+
+def test_filters_that_single_samples_would_wait_for_pay_where_products_need_no_copies() -> None:
+    in_place = tile_costs.COSTS is tile_costs.IN_PLACE
+    assert tile_costs.pay(layer(256, 256, 14, 14)) is in_place
 
 
 def test_tiles_pay_sooner_where_numbers_are_not_looked_at() -> None:
