@@ -5,7 +5,7 @@
 FROM node:20.19.5-bookworm-slim AS page
 WORKDIR /src
 COPY deploy/image_steps.sh deploy/
-COPY app/web/package.json app/web/package-lock.json app/web/
+COPY app/web/package.json app/web/package-lock.json app/web/.npmrc app/web/
 RUN ["deploy/image_steps.sh", "packages"]
 COPY app/web app/web
 RUN ["deploy/image_steps.sh", "page"]

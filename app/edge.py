@@ -136,7 +136,7 @@ class Edge:
         fields: dict[str, object] = {"request_id": record.request_id}
         if refusal.status == 500:
             logs.server.error("request failed", exc_info=error, extra={"fields": fields})
-        elif isinstance(error, MemoryError):
+        elif isinstance(error, MemoryError) and not record.status:
             # Whoever runs the service should know; it is no mistake in it, and no traceback tells more.
             fields["error"] = str(error)
             logs.server.warning("out of memory for a request", extra={"fields": fields})

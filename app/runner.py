@@ -11,34 +11,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 
 import engine
 from app.clearing import Clearing
 from app.errors import WorkerCrashed
 from app.few import Few
 from app.jobs import Answer, Done, Observer, Pending
+from app.run import Run
 from app.wire import Piece
 from app.workers.offload import copying
 from app.workers.task import (
     BLAME,
     FATAL_BLAME,
-    STOP_GRACE_S,
-    SUSPENDED,
-    WATCH_S,
     Outcome,
     Result,
     Task,
     Worker,
     WorkerDied,
-    lost,
 )
 from app.workqueue import WorkQueue
 
@@ -46,73 +40,6 @@ LEND_BYTES = 256 << 10
 """Answers of so many bytes are sent from where they were computed, where that can be spared."""
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(eq=False, slots=True)
-class Run:
-    """A trip under way.
-
-    Attributes:
-        batches: its jobs; those of a batch share a call.
-        started: when, on `time.monotonic`. give_up: when its worker is killed, and for what reason.
-        looked: when its worker was last looked after.
-        large: whether it holds its worker for long.
-    """
-
-    batches: list[list[Pending]]
-    worker: Worker
-    started: float
-    give_up: float
-    looked: float
-    large: bool = False
-    reason: str = "stuck"
-    timer: asyncio.TimerHandle | None = None
-
-    @property
-    def members(self) -> list[Pending]:
-        """All of its jobs."""
-        return list(chain.from_iterable(self.batches))
-
-    @property
-    def wanted(self) -> bool:
-        """Whether anybody still waits for it."""
-        return any(not member.future.done() for member in self.members)
-
-    def watch(self) -> None:
-        """Kill a worker that cannot or should not go on; look again later."""
-        self.unwatch()
-        now = time.monotonic()
-        self.give_up += lost(now - self.looked)
-        self.looked = now
-        if now >= self.give_up:
-            self.worker.kill(self.reason)
-            return
-        if self.worker.suspended():
-            self.worker.kill(SUSPENDED)
-            return
-        wait = min(WATCH_S, self.give_up - now)
-        self.timer = asyncio.get_running_loop().call_later(wait, self.watch)
-
-    def end(self) -> None:
-        """It is through, one way or the other; the worker is no business of its members any more."""
-        self.unwatch()
-        for member in self.members:
-            member.abandon = None
-
-    def unwatch(self) -> None:
-        """Stop watching."""
-        if self.timer is not None:
-            self.timer.cancel()
-
-    def abandon(self, reason: str) -> None:
-        """One member is not waited for any more; end the work if none is."""
-        if not self.wanted:
-            self.worker.stop()
-            self.reason = reason
-            # What has passed since the last look is no part of the grace that begins now.
-            self.looked = time.monotonic()
-            self.give_up = min(self.give_up, self.looked + STOP_GRACE_S)
-            self.watch()
 
 
 class Runner:
@@ -211,7 +138,10 @@ class Runner:
                 if len(batch) == 1:
                     self._few.told(call, rows, outcome.compute_s)
             elif isinstance(outcome, engine.Stopped):
-                self._again(batch, alone=False)
+                if run.killed and len(run.members) == 1:
+                    self._bereaved(batch, run.killed)
+                else:
+                    self._again(batch, alone=run.killed is not None)
             else:
                 self._failed(batch, outcome)
         return run, outcomes
@@ -255,7 +185,7 @@ class Runner:
                 member.future.set_result(Done(body, *times, requests, rows))
 
     def _bereaved(self, members: list[Pending], reason: str) -> None:
-        """The worker died."""
+        """The worker died, or stopped where it was to be killed."""
         if len(members) == 1:
             members[0].blame += BLAME.get(reason, 1.0)
             if members[0].blame >= FATAL_BLAME:
@@ -271,6 +201,8 @@ class Runner:
             log.error("%s of %s failed: %s", call.action, call.operation, text)
         if len(members) == 1:
             members[0].fail(error)
+        elif isinstance(error, MemoryError):
+            log.warning("out of memory for a shared call: its requests are computed one by one")
         self._again(members, alone=True)
 
     def _again(self, members: list[Pending], *, alone: bool) -> None:

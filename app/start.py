@@ -11,7 +11,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 
 from app.settings import Settings
 
@@ -103,4 +103,7 @@ def address(listener: socket.socket) -> str:
 
 def loopback(listener: socket.socket) -> bool:
     """Whether a bound socket is reached from this machine alone."""
-    return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
+    found = ip_address(listener.getsockname()[0].partition("%")[0])
+    # Before Python 3.13 an IPv4 address within an IPv6 one is not looked at.
+    inner = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return (inner or found).is_loopback

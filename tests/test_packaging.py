@@ -96,6 +96,20 @@ def test_stages_run_nothing_but_the_tested_steps() -> None:
     assert [words[1] for words in runs] == ["packages", "page", "dependencies", "service"]
 
 
+def test_packages_of_the_page_run_no_scripts_where_they_are_installed() -> None:
+    copied = [i.rest.split() for i in _stages()[0] if i.name == "COPY"]
+    (files,) = [words for words in copied if "app/web/package.json" in words]
+    assert "app/web/.npmrc" in files
+    assert "ignore-scripts=true" in (ROOT / "app/web/.npmrc").read_text().split()
+
+
+def test_whoever_sets_4_gib_sets_limits_for_them() -> None:
+    text = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+    for name, value in _compose()["convoke"]["environment"].items():
+        assert f"-e {name}={value}" in text
+        assert f'name: {name}, value: "{value}"' in text
+
+
 def test_the_final_stage_runs_as_nobody_and_without_a_shell() -> None:
     final = _stages()[-1]
     assert "slim" in final[0].rest
@@ -125,7 +139,8 @@ def test_whoever_runs_a_container_gives_it_time_to_end() -> None:
     assert len(found) == 4
     given = {int(each) for each in found} | {int(_compose()["convoke"]["stop_grace_period"][:-1])}
     # The seconds before SIGTERM that Kubernetes is told to wait are of the same time.
-    assert min(given) > Settings().drain_timeout_s + 5
+    (before,) = re.findall(r"time\.sleep\((\d+)\)", text)
+    assert min(given) > Settings().drain_timeout_s + int(before)
 
 
 def test_prometheus_scrapes_the_service_once_it_is_healthy() -> None:

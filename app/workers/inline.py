@@ -25,17 +25,12 @@ from app.workers.task import (
 
 
 class InlineWorker:
-    """A thread, which can be asked to stop but not be killed.
-
-    One that was to be killed counts as dead when it stops, so that its tasks are dealt with as those of a
-    process that was: who asks for more than may be computed is told so, and does not begin again.
-    """
+    """A thread, which can be asked to stop but not be killed."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="convoke-compute")
         self._running: asyncio.Future[list[Outcome]] | None = None
         self._stop = False
-        self._killed: str | None = None
 
     async def start(self) -> None:
         """Start the thread, and have the engine use as many CPUs as it does by itself; see `Worker`."""
@@ -48,17 +43,14 @@ class InlineWorker:
 
     async def begin(self, trip: Sequence[Task], helpers: int = 0) -> None:  # noqa: ARG002 - it has them anyway
         """Start to compute."""
-        self._stop, self._killed = False, None
+        self._stop = False
         loop = asyncio.get_running_loop()
         self._running = loop.run_in_executor(self._thread, self._computed, trip)
 
     async def finish(self) -> list[Outcome]:
         """Wait for what became of each task; see `Worker`."""
         assert self._running is not None
-        outcomes = await self._running
-        if self._killed and any(isinstance(outcome, engine.Stopped) for outcome in outcomes):
-            raise WorkerDied(self._killed)
-        return outcomes
+        return await self._running
 
     def leave_one(self, wanted: bool) -> None:
         """The thread shares the server's processors."""
@@ -82,9 +74,9 @@ class InlineWorker:
         """A thread always goes on."""
         return False
 
-    def kill(self, reason: str) -> None:
+    def kill(self, reason: str) -> None:  # noqa: ARG002 - a thread cannot be killed
         """Only ask it to stop."""
-        self._stop, self._killed = True, reason
+        self._stop = True
 
     async def close(self) -> None:
         """End the thread, once it is done with what it does."""
