@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine.kernels import tile_costs
 
 ONE_WAY = [
     ("conv", (64, 32), ("direct", "winograd", "direct")),
@@ -16,6 +17,12 @@ ONE_WAY = [
     ("conv_transpose", (64, 32), ("winograd", "direct", "direct")),
 ]
 """Operation, the first axes of its weight, and what makes y, dx and dweight."""
+
+
+@pytest.fixture(autouse=True)
+def in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which layers go by tiles does not depend on this machine's BLAS here."""
+    monkeypatch.setattr(tile_costs, "COSTS", tile_costs.IN_PLACE)
 
 
 @pytest.mark.parametrize(("operation", "channels", "runs"), ONE_WAY)
