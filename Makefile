@@ -31,7 +31,7 @@ process.exit(require("node:fs").existsSync(chromium.executablePath()) ? 0 : 1);
 endef
 export PLAYWRIGHT_HAS_BROWSER
 
-.PHONY: help serve page no-page test check test-page test-python format docs lock bench bench-service bench-page soak chaos fuzz example-photo example-digits screenshots clean
+.PHONY: help serve page no-page test check test-page test-python format docs lock bench bench-service bench-page soak chaos fuzz example-photo example-digits screenshots browser clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -109,6 +109,9 @@ example-photo: $(DEVELOPMENT) ## a photograph through the layers of a running se
 
 example-digits: $(DEVELOPMENT) ## train a small CNN on a running service -> docs/train_digits.png (URL=...)
 	$(BIN)/python examples/train_digits.py --url $(URL) --output docs/train_digits.png
+
+browser: ## print the browser that the page's tests would use; fails without one
+	@test -n "$(CHROMIUM)" && echo "$(CHROMIUM)"
 
 screenshots: $(DEVELOPMENT) $(PAGE) ## pictures of the page of a running service -> docs/page-*.png (URL=...)
 	cd $(WEB) && CHROMIUM="$(CHROMIUM)" npm run --silent screenshots -- $(URL)

@@ -49,17 +49,8 @@ class Averaging(Pool):
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
         average(plan.geometry, partial(self.divisor, plan), given["x"], out["y"])
 
-    def backward(
-        self,
-        plan: Plan,
-        given: Mapping[str, Array],
-        rows: Sequence[int],  # noqa: ARG002
-        out: Mapping[str, Array],
-    ) -> None:
-        if "y" in out:
-            self.forward(plan, given, out)
-        if "dx" in out:
-            average_backward(plan.geometry, partial(self.divisor, plan), given["dy"], out["dx"])
+    def backward_input(self, plan: Plan, given: Mapping[str, Array], dx: Array) -> None:
+        average_backward(plan.geometry, partial(self.divisor, plan), given["dy"], dx)
 
 
 def average(geometry: Geometry, divisor: Divisor, x: Array, y: Array) -> None:

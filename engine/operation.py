@@ -111,6 +111,26 @@ class Operation(ABC):
         """Write the gradients asked for; `rows` are the samples of each request."""
 
 
+class Parameterless(Operation):
+    """An operation without parameters: its only gradient is that of x, whichever request a sample is of."""
+
+    def backward(
+        self,
+        plan: Plan,
+        given: Mapping[str, Array],
+        rows: Sequence[int],  # noqa: ARG002
+        out: Mapping[str, Array],
+    ) -> None:
+        if "y" in out:
+            self.forward(plan, given, {"y": out["y"]})
+        if "dx" in out:
+            self.backward_input(plan, given, out["dx"])
+
+    @abstractmethod
+    def backward_input(self, plan: Plan, given: Mapping[str, Array], dx: Array) -> None:
+        """Write dx, the gradient of the loss with respect to x."""
+
+
 TENSORS = {
     "x": "Input, in `layout`.",
     "weight": "Filters, in `weight_layout`.",

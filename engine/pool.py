@@ -11,7 +11,7 @@ from engine.geometry import Adaptive, Axis, Windows, same_padding, strided_out
 from engine.kernels.pooling import Pooling
 from engine.kernels.windows import passes
 from engine.layouts import read_layout, sample_tail, split_tail
-from engine.operation import Operation, Tails, require_output, require_tail
+from engine.operation import Parameterless, Tails, require_output, require_tail
 from engine.options import Flag, Letters, Padding, Pads, PerAxis, option
 from engine.plans import Plan
 
@@ -69,7 +69,7 @@ class Geometry:
     channels_last: bool
 
 
-class Pool(Operation):
+class Pool(Parameterless):
     """The common part of the pools: everything but what happens in a window."""
 
     forward_inputs: ClassVar[Mapping[str, bool]] = {"x": True}

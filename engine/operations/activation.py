@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from engine.activation_option import ActivationKind, activation_schemas, require
 from engine.arena import SCRATCH_BYTES
 from engine.errors import InvalidValue, fail
 from engine.kernels.activations import Activation, activate, activate_backward
-from engine.operation import Operation, Tails, require_tail
+from engine.operation import Parameterless, Tails, require_tail
 from engine.options import Schema
 from engine.plans import Plan, compute_dtype
 
@@ -23,7 +23,7 @@ TOGETHER = 1 << 12
 """Numbers for which one step is counted, if samples have less."""
 
 
-class ActivationOperation(Operation):
+class ActivationOperation(Parameterless):
     """See the module."""
 
     name = "activation"
@@ -77,17 +77,8 @@ class ActivationOperation(Operation):
     def forward(self, plan: Plan, given: Mapping[str, Array], out: Mapping[str, Array]) -> None:
         activate(plan.config, given["x"], out["y"])
 
-    def backward(
-        self,
-        plan: Plan,
-        given: Mapping[str, Array],
-        rows: Sequence[int],  # noqa: ARG002
-        out: Mapping[str, Array],
-    ) -> None:
-        if "y" in out:
-            self.forward(plan, given, out)
-        if "dx" in out:
-            activate_backward(plan.config, given["x"], given["dy"], out["dx"])
+    def backward_input(self, plan: Plan, given: Mapping[str, Array], dx: Array) -> None:
+        activate_backward(plan.config, given["x"], given["dy"], dx)
 
 
 OPERATION = ActivationOperation()

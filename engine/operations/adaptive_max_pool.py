@@ -61,19 +61,10 @@ class AdaptiveMaxPool(Pool):
         positions = plan.config.return_indices
         write_maxima(plan.geometry.pooling, x, y, indices, positions=positions)
 
-    def backward(
-        self,
-        plan: Plan,
-        given: Mapping[str, Array],
-        rows: Sequence[int],  # noqa: ARG002
-        out: Mapping[str, Array],
-    ) -> None:
-        if "y" in out:
-            self.forward(plan, given, {"y": out["y"]})
-        if "dx" in out:
-            tensors = given["x"], given["dy"], out["dx"]
-            last = plan.geometry.channels_last
-            write_routed(plan.geometry.pooling, *(channels_first(a, last) for a in tensors))
+    def backward_input(self, plan: Plan, given: Mapping[str, Array], dx: Array) -> None:
+        last = plan.geometry.channels_last
+        x, dy, dx = (channels_first(a, last) for a in (given["x"], given["dy"], dx))
+        write_routed(plan.geometry.pooling, x, dy, dx)
 
 
 OPERATION = AdaptiveMaxPool()

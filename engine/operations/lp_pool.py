@@ -10,7 +10,7 @@ would take a power for each tap of windows that overlap.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,19 +84,9 @@ class LpPool(Pool):
 
         for_each_block(pooling, x.shape[0], blocked, planes)
 
-    def backward(
-        self,
-        plan: Plan,
-        given: Mapping[str, Array],
-        rows: Sequence[int],  # noqa: ARG002
-        out: Mapping[str, Array],
-    ) -> None:
-        if "y" in out:
-            self.forward(plan, given, out)
-        if "dx" not in out:
-            return
+    def backward_input(self, plan: Plan, given: Mapping[str, Array], dx: Array) -> None:
         pooling, last = plan.geometry.pooling, plan.geometry.channels_last
-        x, dy, dx = (channels_first(a, last) for a in (given["x"], given["dy"], out["dx"]))
+        x, dy, dx = (channels_first(a, last) for a in (given["x"], given["dy"], dx))
         p = plan.config.p
         cut, blocked = _blocks(pooling, x)
 

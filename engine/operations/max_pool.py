@@ -9,7 +9,7 @@ window in row-major order, or to all of them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -141,20 +141,8 @@ class MaxPool(Pool):
         positions, zeros = plan.config.return_indices, plan.config.pad_value == "zero"
         write_maxima(plan.geometry.pooling, x, y, indices, positions=positions, zeros=zeros)
 
-    def backward(
-        self,
-        plan: Plan,
-        given: Mapping[str, Array],
-        rows: Sequence[int],  # noqa: ARG002
-        out: Mapping[str, Array],
-    ) -> None:
-        if "y" in out:
-            self.forward(plan, given, {"y": out["y"]})
-        if "dx" not in out:
-            return
-        dx, dy, indices, x = _canonical(
-            plan, out["dx"], given["dy"], given.get("indices"), given.get("x")
-        )
+    def backward_input(self, plan: Plan, given: Mapping[str, Array], dx: Array) -> None:
+        dx, dy, indices, x = _canonical(plan, dx, given["dy"], given.get("indices"), given.get("x"))
         pooling: Pooling = plan.geometry.pooling
         zeros, ties = plan.config.pad_value == "zero", plan.config.ties
         if indices is not None and ties == "first":

@@ -6,7 +6,7 @@ backward reads the gradient at each. An index of -1 (an empty window of max_pool
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -21,7 +21,7 @@ from engine.indices import check_indices
 from engine.kernels.placing import flat, in_order, linear, out_of_order
 from engine.kernels.pooling import VISITING
 from engine.layouts import channels_first, read_layout, sample_tail, split_tail
-from engine.operation import Operation, Tails
+from engine.operation import Parameterless, Tails
 from engine.options import PerAxis, option
 from engine.plans import Plan
 from engine.pool import LayoutConfig
@@ -54,7 +54,7 @@ class Geometry:
     channels_last: bool
 
 
-class MaxUnpool(Operation):
+class MaxUnpool(Parameterless):
     """See the module."""
 
     name = "max_unpool"
@@ -109,18 +109,8 @@ class MaxUnpool(Operation):
 
         for_each(planes, _planes(plan, len(x)), VISITING * y.size)
 
-    def backward(
-        self,
-        plan: Plan,
-        given: Mapping[str, Array],
-        rows: Sequence[int],  # noqa: ARG002
-        out: Mapping[str, Array],
-    ) -> None:
-        if "y" in out:
-            self.forward(plan, given, out)
-        if "dx" not in out:
-            return
-        indices, dy, dx = _flat_planes(plan, given["indices"], given["dy"], out["dx"])
+    def backward_input(self, plan: Plan, given: Mapping[str, Array], dx: Array) -> None:
+        indices, dy, dx = _flat_planes(plan, given["indices"], given["dy"], dx)
 
         def planes(n: slice, c: slice) -> None:
             source = dy[n, c]
