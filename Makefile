@@ -66,7 +66,7 @@ test-page: $(DEVELOPMENT) $(PAGE)
 	fi
 
 test-python: $(DEVELOPMENT) $(PAGE)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 format: $(DEVELOPMENT) ## rewrite the Python sources in the house style
 	$(BIN)/ruff format .

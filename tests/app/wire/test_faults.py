@@ -58,12 +58,13 @@ def test_a_long_path_is_cut() -> None:
 
 
 def test_it_is_found_among_many_without_a_place_for_each() -> None:
-    body = '{"x": [' + "[[1]]," * 200_000 + "[[NaN]]]}"
-    assert refusal(parse, body).loc == ("x", 200_000, 0, 0)
+    count = 60_000
+    body = '{"x": [' + "[[1]]," * count + "[[NaN]]]}"
+    assert refusal(parse, body).loc == ("x", count, 0, 0)
     tracemalloc.start()
     try:
         refusal(parse, body)
-        parsed = 200_000 * 2 * 100
+        parsed = count * 2 * 100
         assert tracemalloc.get_traced_memory()[1] < parsed + len(body) + (2 << 20)
     finally:
         tracemalloc.stop()

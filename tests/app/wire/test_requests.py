@@ -57,7 +57,9 @@ def test_what_nobody_knows_is_handed_on_by_name_and_not_read(
 
 
 @pytest.mark.parametrize("call", [read, plan])
-@pytest.mark.parametrize("body", [b"", memoryview(b""), bytearray()], ids=repr)
+@pytest.mark.parametrize(
+    "body", [b"", memoryview(b""), bytearray()], ids=lambda body: type(body).__name__
+)
 @pytest.mark.parametrize("exchange", [MSGPACK, JSON])
 def test_nothing_is_told_to_be_nothing(call: Any, body: Any, exchange: Exchange) -> None:
     found = issue(MalformedBody, call, exchange, body)
