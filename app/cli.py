@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from app import __version__
-from app.early import forget_variables_of_others, leave_when_told
+from app.early import forget_variables_of_others, leave_when_told, open_standard_files
 
 USAGE_ERROR = 2
 """Exit status where the command or a setting is wrong."""
@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     if arguments is None:
         arguments = sys.argv[1:]
+    open_standard_files()
     if arguments[:1] == ["serve"]:
         leave_when_told()
     forget_variables_of_others(os.environ)

@@ -7,8 +7,25 @@ import signal
 from collections.abc import MutableMapping
 from types import FrameType
 
+STANDARD_FILES = range(3)
+"""Standard input, output and error."""
+
 OTHERS = ("OTEL_", "FASTAPI_", "PROMETHEUS_MULTIPROC_DIR", "WEB_CONCURRENCY")
 """How variables begin, in upper case, that libraries of ours read by themselves."""
+
+
+def open_standard_files() -> None:
+    """See that what is written to a standard file that was closed does not get into another.
+
+    The system gives the lowest free number to what is opened next: a socket, memory with tensors, or a
+    library that keeps its own file open.
+    """
+    for number in STANDARD_FILES:
+        try:
+            os.fstat(number)
+        except OSError:
+            # It gets this number, the lowest that is free; our processes write there, too.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 def forget_variables_of_others(environ: MutableMapping[str, str]) -> None:

@@ -36,7 +36,6 @@ from app.start import (
     hear_signals,
     listen,
     loopback,
-    open_standard_files,
     tell,
 )
 from app.workers.berths import Berths
@@ -195,7 +194,6 @@ def serve(settings: Settings) -> int:
     Raises:
         CannotStart: the address cannot be had, or the system does not grant what it takes.
     """
-    open_standard_files()
     hear_signals()
     listener = listen(settings)
     keep_freed_memory()

@@ -15,9 +15,6 @@ from ipaddress import IPv6Address, ip_address
 
 from app.settings import Settings
 
-STANDARD_FILES = range(3)
-"""Standard input, output and error."""
-
 
 class CannotStart(Exception):
     """The service cannot begin; the message is one line, fit to be shown."""
@@ -41,19 +38,6 @@ def granted() -> Iterator[None]:
         if "can't start new thread" not in str(error):
             raise
         raise CannotStart("cannot start: no thread can be had") from None
-
-
-def open_standard_files() -> None:
-    """See that what is written to a standard file that was closed does not get into another.
-
-    The system gives the lowest free number to what is opened next: a socket, or memory with tensors.
-    """
-    for number in STANDARD_FILES:
-        try:
-            os.fstat(number)
-        except OSError:
-            # It gets this number, the lowest that is free; our processes write there, too.
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 def hear_signals() -> None:

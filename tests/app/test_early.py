@@ -78,3 +78,34 @@ def test_while_it_starts_it_ends_at_once_and_in_order(module: str, number: signa
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# Libraries may open files for good as they are loaded, so it is looked at before NumPy is.
+CLOSED = """
+import os, sys
+from importlib.abc import MetaPathFinder
+
+class Looking(MetaPathFinder):
+    def find_spec(self, name, *_):
+        if name == "numpy":
+            null = os.stat(os.devnull)
+            same = [os.path.samestat(os.fstat(number), null) for number in range(3)]
+            same += [os.get_inheritable(number) for number in range(3)]
+            os._exit(0 if all(same) else 1)
+
+for number in {closed}:
+    os.close(number)
+from app.cli import main
+sys.meta_path.insert(0, Looking())
+main(["serve", "--workers", "0"])
+"""
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
+def test_a_standard_file_that_was_closed_is_nobody_elses(closed: tuple[int, ...]) -> None:
+    null = subprocess.DEVNULL
+    code = CLOSED.format(closed=closed)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, stdin=null, stdout=null, stderr=null, check=False
+    )
+    assert done.returncode == 0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +13,6 @@ import pytest
 from app.logs import BackgroundHandler
 from app.options import load
 from app.start import CannotStart, granted, listen, tell
-from tests.serving import ROOT
 from tests.starving import granting
 
 
@@ -103,26 +100,3 @@ def test_where_nobody_can_read_nothing_is_told() -> None:
         finally:
             os.dup2(before, 1)
             os.close(before)
-
-
-CLOSED = """
-import os, sys
-for number in {closed}:
-    os.close(number)
-from app.start import open_standard_files
-open_standard_files()
-null = os.stat(os.devnull)
-same = [os.path.samestat(os.fstat(number), null) for number in range(3)]
-same += [os.get_inheritable(number) for number in range(3)]
-os._exit(0 if all(same) else 1)
-"""
-
-
-@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
-def test_a_standard_file_that_was_closed_is_nobody_elses(closed: tuple[int, ...]) -> None:
-    null = subprocess.DEVNULL
-    code = CLOSED.format(closed=closed)
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, stdin=null, stdout=null, stderr=null, check=False
-    )
-    assert done.returncode == 0
