@@ -1,0 +1,61 @@
+"""The service works with the oldest version that it takes of each package, not only with those locked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgpack
+import numpy as np
+import pytest
+
+from tests.serving import ROOT, serving
+
+FORWARD = {"x": [[[1.0, 2.0, 3.0]]], "weight": [[[1.0, 1.0]]]}
+
+
+def packed(values: list[float]) -> dict[str, Any]:
+    """One sample of one channel as a tensor of msgpack."""
+    data = np.array(values, "<f4").tobytes()
+    return {"dtype": "float32", "shape": [1, 1, len(values)], "data": data}
+
+
+@pytest.fixture(scope="module")
+def oldest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python with the oldest of what the service depends on."""
+    environment = tmp_path_factory.mktemp("oldest")
+    uv = [sys.executable, "-m", "uv", "--quiet"]
+    subprocess.run([*uv, "venv", "--python", sys.executable, "--clear", environment], check=True)
+    python = environment / "bin/python"
+    install = [*uv, "pip", "install", "--python", python, "--resolution", "lowest-direct"]
+    subprocess.run([*install, "-r", ROOT / "pyproject.toml"], check=True)
+    return python
+
+
+@pytest.mark.slow
+def test_with_the_oldest_packages_it_serves_computes_and_refuses(
+    oldest: Path, tmp_path: Path
+) -> None:
+    with (
+        serving((str(oldest), "-m", "app"), log=tmp_path / "log") as service,
+        httpx.Client(base_url=service.url) as client,
+    ):
+        assert client.get("/readyz").status_code == 200
+        assert client.get("/openapi.json").json()["info"]["title"] == "Convoke"
+        y = client.post("/v1/conv/forward", json=FORWARD).json()["y"]["data"]
+        assert y == [[[3.0, 5.0]]]
+        tensors = {"x": [1.0, 2.0, 3.0], "weight": [1.0, 1.0], "dy": [1.0, 10.0]}
+        body = msgpack.packb({name: packed(values) for name, values in tensors.items()})
+        kind = {"content-type": "application/msgpack", "accept": "application/json"}
+        answer = client.post("/v1/conv/backward", content=body, headers=kind).json()
+        assert answer["dx"]["data"] == [[[1.0, 11.0, 10.0]]]
+        refused = client.post("/v1/conv/forward", json=FORWARD | {"x": [[1.0]]})
+        assert (refused.status_code, refused.json()["errors"][0]["loc"]) == (422, ["x", "shape"])
+        chunked = client.post("/v1/conv/forward", content=iter([b"{"]))
+        assert 400 <= chunked.status_code < 500
+        assert "convoke_requests_total" in client.get("/metrics").text
+    assert service.process.returncode == 0
+    assert "Traceback" not in (tmp_path / "log").read_text()
