@@ -44,7 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     if arguments is None:
         arguments = sys.argv[1:]
-    open_standard_files()
+    try:
+        open_standard_files()
+    except OSError as error:
+        why = f"a standard file is closed, and {os.devnull} cannot be opened: {error.strerror}"
+        print(f"convoke: {why}", file=sys.stderr)
+        return 1
     if arguments[:1] == ["serve"]:
         leave_when_told()
     forget_variables_of_others(os.environ)

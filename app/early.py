@@ -19,6 +19,9 @@ def open_standard_files() -> None:
 
     The system gives the lowest free number to what is opened next: a socket, memory with tensors, or a
     library that keeps its own file open.
+
+    Raises:
+        OSError: the null device cannot be opened.
     """
     for number in STANDARD_FILES:
         try:

@@ -31,6 +31,8 @@ def oldest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([*uv, "venv", "--python", sys.executable, "--clear", environment], check=True)
     python = environment / "bin/python"
     install = [*uv, "pip", "install", "--python", python, "--resolution", "lowest-direct"]
+    # The oldest for this Python, not those that nobody has built for it.
+    install += ["--only-binary", ":all:"]
     subprocess.run([*install, "-r", ROOT / "pyproject.toml"], check=True)
     return python
 
@@ -54,8 +56,16 @@ def test_with_the_oldest_packages_it_serves_computes_and_refuses(
         assert answer["dx"]["data"] == [[[1.0, 11.0, 10.0]]]
         refused = client.post("/v1/conv/forward", json=FORWARD | {"x": [[1.0]]})
         assert (refused.status_code, refused.json()["errors"][0]["loc"]) == (422, ["x", "shape"])
-        chunked = client.post("/v1/conv/forward", content=iter([b"{"]))
-        assert 400 <= chunked.status_code < 500
+        chunked = client.post(
+            "/v1/conv/forward", content=iter([b"{"]), headers={"content-type": "application/json"}
+        )
+        assert (chunked.status_code, chunked.json()["type"].rpartition("/")[2]) == (
+            400,
+            "malformed-body",
+        )
+        # What the parser takes the next method for hangs on uvicorn.
+        unknown = client.request("FOO", "/v1/conv/forward")
+        assert (unknown.status_code, unknown.headers["connection"]) == (405, "close")
         assert "convoke_requests_total" in client.get("/metrics").text
     assert service.process.returncode == 0
     assert "Traceback" not in (tmp_path / "log").read_text()

@@ -1,4 +1,4 @@
-"""What others' variables say is nothing to us, and we can be told to end before we serve."""
+"""Before we serve others' variables are forgotten, standard files open, and we can be told to end."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ class Looking(MetaPathFinder):
 
 for number in {closed}:
     os.close(number)
-from app.cli import main
 sys.meta_path.insert(0, Looking())
-main(["serve", "--workers", "0"])
+from app.cli import main
+main(["serve", "--port", "0", "--workers", "0"])
 """
 
 
@@ -106,6 +106,26 @@ def test_a_standard_file_that_was_closed_is_nobody_elses(closed: tuple[int, ...]
     null = subprocess.DEVNULL
     code = CLOSED.format(closed=closed)
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, stdin=null, stdout=null, stderr=null, check=False
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        stdin=null,
+        stdout=null,
+        stderr=null,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0
+
+
+def test_where_none_can_be_opened_one_line_says_so() -> None:
+    code = f"import os; os.devnull = '/nowhere/null'; os.close(0); {CONVOKE}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "settings"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    why = "a standard file is closed, and /nowhere/null cannot be opened: No such file or directory"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"convoke: {why}\n")

@@ -186,6 +186,7 @@ def test_no_more_callers_are_remembered_than_stated() -> None:
     quotas = Quotas(QuotaLimits(rate=1e-3, burst=1))
     for number in range(2 * MOST_CALLERS):
         assert refused(quotas, str(number), number / 1000) == 0.0
+        assert len(quotas._whole) <= MOST_CALLERS
         if number % 64 == 0:
             assert remembered(quotas) <= MOST_CALLERS + 1
     # Those that were let in last have the longest to wait.

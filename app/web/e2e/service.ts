@@ -36,7 +36,7 @@ export interface Started {
 /** @param settings of this service, as `CONVOKE_…` variables of its environment. */
 export async function start(settings: Record<string, string> = {}): Promise<Started> {
   // A line for each request would bury what the tests say.
-  const env = { ...process.env, CONVOKE_LOG_LEVEL: "warning", ...settings };
+  const env = { CONVOKE_LOG_LEVEL: "warning", ...process.env, ...settings };
   const service = spawn(PYTHON, ["-m", "app", "--port", "0", "--workers", "1"], { cwd: ROOT, env, stdio: ["ignore", "pipe", "inherit"] });
   return {
     url: `${await ready(service)}/`,
