@@ -5,22 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import httpx
 import msgpack
 import numpy as np
 import pytest
 
+from tests.app.wire.bodies import tensor
 from tests.serving import ROOT, serving
 
 FORWARD = {"x": [[[1.0, 2.0, 3.0]]], "weight": [[[1.0, 1.0]]]}
-
-
-def packed(values: list[float]) -> dict[str, Any]:
-    """One sample of one channel as a tensor of msgpack."""
-    data = np.array(values, "<f4").tobytes()
-    return {"dtype": "float32", "shape": [1, 1, len(values)], "data": data}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +44,8 @@ def test_with_the_oldest_packages_it_serves_computes_and_refuses(
         y = client.post("/v1/conv/forward", json=FORWARD).json()["y"]["data"]
         assert y == [[[3.0, 5.0]]]
         tensors = {"x": [1.0, 2.0, 3.0], "weight": [1.0, 1.0], "dy": [1.0, 10.0]}
-        body = msgpack.packb({name: packed(values) for name, values in tensors.items()})
+        arrays = {name: np.array([[values]], "f4") for name, values in tensors.items()}
+        body = msgpack.packb({name: tensor(array) for name, array in arrays.items()})
         kind = {"content-type": "application/msgpack", "accept": "application/json"}
         answer = client.post("/v1/conv/backward", content=body, headers=kind).json()
         assert answer["dx"]["data"] == [[[1.0, 11.0, 10.0]]]
@@ -59,10 +54,8 @@ def test_with_the_oldest_packages_it_serves_computes_and_refuses(
         chunked = client.post(
             "/v1/conv/forward", content=iter([b"{"]), headers={"content-type": "application/json"}
         )
-        assert (chunked.status_code, chunked.json()["type"].rpartition("/")[2]) == (
-            400,
-            "malformed-body",
-        )
+        assert chunked.status_code == 400
+        assert chunked.json()["type"] == "/problems/malformed-body"
         # What the parser takes the next method for hangs on uvicorn.
         unknown = client.request("FOO", "/v1/conv/forward")
         assert (unknown.status_code, unknown.headers["connection"]) == (405, "close")

@@ -20,6 +20,19 @@ COMMANDS = {
 }
 
 
+def ended(code: str, *arguments: str) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of a program."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 @pytest.mark.parametrize("propagators", ["b3", "nosuch"])
 def test_variables_that_are_meant_for_others_have_no_effect(
@@ -69,15 +82,7 @@ sys.exit(main(["serve", "--port", "0", "--workers", "0"]))
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("module", ["numpy", "fastapi"])
 def test_while_it_starts_it_ends_at_once_and_in_order(module: str, number: signal.Signals) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", TOLD, module, str(int(number))],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert ended(TOLD, module, str(int(number))) == (0, "", "")
 
 
 # Libraries may open files for good as they are loaded, so it is looked at before NumPy is.
@@ -119,13 +124,5 @@ def test_a_standard_file_that_was_closed_is_nobody_elses(closed: tuple[int, ...]
 
 def test_where_none_can_be_opened_one_line_says_so() -> None:
     code = f"import os; os.devnull = '/nowhere/null'; os.close(0); {CONVOKE}"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "settings"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
     why = "a standard file is closed, and /nowhere/null cannot be opened: No such file or directory"
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"convoke: {why}\n")
+    assert ended(code, "settings") == (1, "", f"convoke: {why}\n")
