@@ -80,7 +80,7 @@ def row(
     return field(default=default, metadata=metadata, repr=not secret)
 
 
-def _shown(value: Any, unit: str) -> str:
+def shown(value: Any, unit: str) -> str:
     """A default as people read it."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -98,5 +98,5 @@ def as_row(entry: Field[Any]) -> Row:
     given = dict(entry.metadata)
     if given["shown"] is None:
         default = entry.default if entry.default is not MISSING else cast(Any, entry).factory()
-        given["shown"] = _shown(default, given["unit"])
+        given["shown"] = shown(default, given["unit"])
     return Row(name=entry.name, kind=str(entry.type), **given)

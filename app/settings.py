@@ -8,9 +8,17 @@ its option (``--max-body-bytes``). The documentation, ``convoke settings``, the 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
-from app.setting import GiB, KiB, MiB, Row, as_row, row
+from app.setting import GiB, KiB, MiB, Row, as_row, row, shown
+from app.shares import share
 from app.workers.cpus import available_cpus
+
+
+def _room(most: int, parts: int, help: str) -> Any:  # noqa: A002 - the column's name
+    """A limit in bytes that is smaller by itself where there is little memory."""
+    told = f"{shown(most, 'bytes')}, at most 1/{parts} of memory"
+    return row(share(most, parts), help, unit="bytes", shown=told, limit=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,27 +52,22 @@ class Settings:
         "ask for it (`/dev/cpu_dma_latency`).",
     )
 
-    max_body_bytes: int = row(256 * MiB, "Largest request body.", unit="bytes", limit=True)
-    max_json_bytes: int = row(
-        16 * MiB,
-        "Largest request body in JSON, which costs more to read.",
-        unit="bytes",
-        limit=True,
+    max_body_bytes: int = _room(256 * MiB, 16, "Largest request body.")
+    max_json_bytes: int = _room(
+        16 * MiB, 256, "Largest request body in JSON, which costs more to read."
     )
-    max_json_waiting_bytes: int = row(
+    max_json_waiting_bytes: int = _room(
         64 * MiB,
+        64,
         "Large bodies in JSON that wait to be read, or are read; beyond it new ones are refused.",
-        unit="bytes",
-        limit=True,
     )
     max_header_bytes: int = row(
         64 * KiB, "Largest request line and headers together.", unit="bytes", low=KiB, limit=True
     )
-    max_held_bytes: int = row(
+    max_held_bytes: int = _room(
         2 * GiB,
+        4,
         "Bodies held at once, of all requests and answers; beyond it new ones are refused.",
-        unit="bytes",
-        limit=True,
     )
     max_connections: int = row(
         1000,
@@ -79,20 +82,16 @@ class Settings:
         limit=True,
     )
     max_tensor_rank: int = row(8, "Most axes of a tensor.", low=1, high=32, limit=True)
-    max_output_bytes: int = row(
-        512 * MiB, "Largest output of one request, from its plan.", unit="bytes", limit=True
-    )
-    max_workspace_bytes: int = row(
-        1 * GiB, "Largest workspace of a plan, on each thread.", unit="bytes", limit=True
-    )
-    max_tensor_bytes: int = row(
-        768 * MiB,
-        "Largest inputs and outputs together of one request.",
-        unit="bytes",
-        limit=True,
+    max_output_bytes: int = _room(512 * MiB, 32, "Largest output of one request, from its plan.")
+    max_workspace_bytes: int = _room(1 * GiB, 16, "Largest workspace of a plan, on each thread.")
+    max_tensor_bytes: int = _room(
+        768 * MiB, 16, "Largest inputs and outputs together of one request."
     )
     max_json_numbers: int = row(
-        1 << 22, "Most numbers in the lists of one JSON body, sent or answered.", limit=True
+        share(1 << 22, KiB),
+        "Most numbers in the lists of one JSON body, sent or answered.",
+        shown=f"{1 << 22}, at most one per KiB of memory",
+        limit=True,
     )
     max_flops: int = row(
         10**12,
@@ -109,11 +108,8 @@ class Settings:
     max_queue_requests: int = row(
         512, "Requests waiting for a worker or running.", low=1, limit=True
     )
-    max_queue_bytes: int = row(
-        2 * GiB,
-        "Tensors of the requests waiting for a worker or running.",
-        unit="bytes",
-        limit=True,
+    max_queue_bytes: int = _room(
+        2 * GiB, 8, "Tensors of the requests waiting for a worker or running."
     )
     max_caller_rate: float = row(
         0.0,
@@ -144,11 +140,8 @@ class Settings:
     max_batch_rows: int = row(
         1024, "Most samples in one call of several requests.", low=1, limit=True
     )
-    max_batch_bytes: int = row(
-        64 * MiB,
-        "Largest inputs and outputs together of one call of several requests.",
-        unit="bytes",
-        limit=True,
+    max_batch_bytes: int = _room(
+        64 * MiB, 64, "Largest inputs and outputs together of one call of several requests."
     )
 
     max_compute_s: float = row(

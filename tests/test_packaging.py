@@ -103,13 +103,6 @@ def test_packages_of_the_page_run_no_scripts_where_they_are_installed() -> None:
     assert "ignore-scripts=true" in (ROOT / "app/web/.npmrc").read_text().split()
 
 
-def test_whoever_sets_4_gib_sets_limits_for_them() -> None:
-    text = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
-    for name, value in _compose()["convoke"]["environment"].items():
-        assert f"-e {name}={value}" in text
-        assert f'name: {name}, value: "{value}"' in text
-
-
 def test_the_final_stage_runs_as_nobody_and_without_a_shell() -> None:
     final = _stages()[-1]
     assert "slim" in final[0].rest

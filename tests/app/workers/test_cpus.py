@@ -9,18 +9,12 @@ import pytest
 from app.workers import cpus
 from app.workers.cpus import available_cpus, threads_of_a_task, threads_per_worker
 from engine.threads import MOST_THREADS
+from tests.app.workers.groups import write
 
 
 @pytest.fixture(autouse=True)
 def _eight_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpus, "usable_cpus", lambda: 8)
-
-
-def write(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
 
 
 V1 = "sys/fs/cgroup/cpu"

@@ -1,0 +1,40 @@
+"""Defaults of the limits on memory: so much, and at most a part of the memory that there is.
+
+Limits that are right on a large machine let a small container be killed for want of memory, by nothing
+but requests within them. So each has a share of what is left over by processes that do nothing. With two
+workers all shares come to less than the whole: a quarter is held, a worker may have two arenas of a
+sixteenth, a workspace of as much and three arenas of a batch, and two readers of JSON a sixteenth each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.setting import MiB
+from app.workers.cpus import available_cpus
+from app.workers.ram import available_memory
+
+SERVER_BYTES, WORKER_BYTES = 128 * MiB, 32 * MiB
+"""What the server with its readers of JSON takes when it does nothing, and each of its workers."""
+
+LEAST_TO_SHARE = 4
+"""The part of all memory that is shared out at least, however many workers there are."""
+
+LEAST = 64
+"""The part of a limit that it has in the smallest memory; less would refuse what layers need at all."""
+
+
+def share(most: int, parts: int) -> Callable[[], int]:
+    """A default of `most`, and no more than one of `parts` of the memory there is to share."""
+
+    def default() -> int:
+        return max(min(most, _to_share() // parts), most // LEAST)
+
+    return default
+
+
+def _to_share() -> int:
+    """The bytes that are left for requests, in whole mebibytes."""
+    memory = available_memory()
+    idle = SERVER_BYTES + (1 + available_cpus()) * WORKER_BYTES
+    return max(memory - idle, memory // LEAST_TO_SHARE) // MiB * MiB
