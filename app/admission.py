@@ -295,3 +295,6 @@ class Admission:
         self._rate.drained(nbytes)
         self.requests -= 1
         self.nbytes -= nbytes
+        if self._promises and not self.requests:
+            # Nobody may be refused for days, and whoever is let in would look at promises of long ago.
+            self._promises.advance(now)

@@ -139,11 +139,12 @@ class Dispatcher:
         """
         pending = self._accept(job)
         try:
+            self._enter(pending)
             done = self._answered(pending)
             if done is None:
                 self._queue.put(pending)
                 done = await pending.future
-            return done if job.write is None else await _written(done, job.write)
+            return done if job.write is None else await self._written(done, job.write)
         finally:
             self._release(pending)
             del pending  # its error holds this frame, and would hold the job in a circle
@@ -216,16 +217,10 @@ class Dispatcher:
         now = time.monotonic()
         self._check_open()
         if job.deadline is not None and job.deadline <= now:
-            self._observer.dropped("deadline")
             raise DeadlineExceeded
         cost = job.call.cost(job.samples)
         check_cost(cost, self._limits.cost)
         nbytes = tensor_bytes(cost)
-        if job.reserved is None:
-            self._admission.acquire(nbytes, now, job.visitor)
-        else:
-            job.reserved.take(nbytes, now)
-        loop = asyncio.get_running_loop()
         pending = Pending(
             call=job.call,
             parameters=[job.tensors[name] for name in job.call.parameters],
@@ -236,17 +231,26 @@ class Dispatcher:
             deadline=job.deadline,
             brief=within(BRIEF, job.call, job.samples) and not self.few.slow(job.call, job.samples),
             job=job,
-            future=loop.create_future(),
+            future=asyncio.get_running_loop().create_future(),
             accepted=now,
         )
-        if job.deadline is not None:
-            pending.timer = loop.call_later(job.deadline - now, self._overdue, pending)
+        # At last, as `_release` gives it back: what fails before it would leave the place taken.
+        if job.reserved is None:
+            self._admission.acquire(nbytes, now, job.visitor)
+        else:
+            job.reserved.take(nbytes, now)
+        return pending
+
+    def _enter(self, pending: Pending) -> None:
+        """A job is under way from now on."""
+        if pending.deadline is not None:
+            left = pending.deadline - pending.accepted
+            pending.timer = asyncio.get_running_loop().call_later(left, self._overdue, pending)
         if pending.work <= self._limits.batch.small:
             self._clearing.small()
         if self._awake is not None and not self._accepted:
             self._awake.busy()
         self._accepted.add(pending)
-        return pending
 
     def _release(self, pending: Pending) -> None:
         """The caller has its answer, or has gone."""
@@ -261,6 +265,18 @@ class Dispatcher:
                 self._all_answered.set()
         if pending.future.cancelled():
             self._drop(pending, "cancelled")
+
+    async def _written(self, done: Done, write: Write) -> Done:
+        """An answer, written by somebody else than its worker."""
+        started = time.monotonic()
+        assert isinstance(done.body, Answer)
+        try:
+            body = await write(done.body)
+        except (DeadlineExceeded, asyncio.CancelledError) as error:
+            given_up = isinstance(error, asyncio.CancelledError)
+            self._observer.dropped("cancelled" if given_up else "deadline")
+            raise
+        return replace(done, body=body, encode_s=done.encode_s + time.monotonic() - started)
 
     def _overdue(self, pending: Pending) -> None:
         """The deadline passed."""
@@ -281,10 +297,3 @@ class Dispatcher:
             if pending.abandon is None:
                 self._queue.withdraw(pending)
                 pending.fail(WorkersUnavailable(retry_after=RETRY_WORKERS_S))
-
-
-async def _written(done: Done, write: Write) -> Done:
-    started = time.monotonic()
-    assert isinstance(done.body, Answer)
-    body = await write(done.body)
-    return replace(done, body=body, encode_s=done.encode_s + time.monotonic() - started)

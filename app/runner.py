@@ -14,7 +14,8 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import engine
@@ -28,6 +29,7 @@ from app.workers.offload import copying
 from app.workers.task import (
     BLAME,
     FATAL_BLAME,
+    ComputeFailed,
     Outcome,
     Result,
     Task,
@@ -128,8 +130,17 @@ class Runner:
         except WorkerDied as death:
             self._bereaved(run.members, death.reason)
             raise
+        except Exception as error:
+            # Nobody knows what the worker is at: the pool replaces it.
+            _fail(run, error)
+            raise
         finally:
             self._end(run)
+        with _answering(run):
+            self._deal_with(run, outcomes)
+        return run, outcomes
+
+    def _deal_with(self, run: Run, outcomes: list[Outcome]) -> None:
         for batch, outcome in zip(run.batches, outcomes, strict=True):
             if isinstance(outcome, Result):
                 call, rows = batch[0].job.call, sum(member.rows for member in batch)
@@ -144,7 +155,6 @@ class Runner:
                     self._again(batch, alone=run.killed is not None)
             else:
                 self._failed(batch, outcome)
-        return run, outcomes
 
     def _end(self, run: Run) -> None:
         """A run is through, one way or the other."""
@@ -155,10 +165,11 @@ class Runner:
     async def _deliver(self, run: Run, outcomes: list[Outcome]) -> None:
         """Encode the answer of every member that is still waited for."""
         began = run.started
-        for batch, outcome in zip(run.batches, outcomes, strict=True):
-            if isinstance(outcome, Result):
-                await self._encode(batch, outcome, run.worker, began)
-                began += outcome.compute_s
+        with _answering(run):
+            for batch, outcome in zip(run.batches, outcomes, strict=True):
+                if isinstance(outcome, Result):
+                    await self._encode(batch, outcome, run.worker, began)
+                    began += outcome.compute_s
 
     async def _encode(
         self, batch: list[Pending], result: Result, worker: Worker, began: float
@@ -211,6 +222,22 @@ class Runner:
             if not member.future.done():
                 member.alone = member.alone or alone
                 self._queue.put(member)
+
+
+@contextmanager
+def _answering(run: Run) -> Iterator[None]:
+    """Whatever fails that should not, nobody waits for it for ever, and the worker goes on."""
+    try:
+        yield
+    except Exception as error:
+        log.exception("a trip's answers failed")
+        _fail(run, error)
+
+
+def _fail(run: Run, error: Exception) -> None:
+    """Tell all of a run that are still waiting."""
+    for member in run.members:
+        member.fail(ComputeFailed(repr(error)))
 
 
 def _task(batch: list[Pending]) -> Task:

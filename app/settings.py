@@ -59,7 +59,8 @@ class Settings:
     max_json_waiting_bytes: int = _room(
         64 * MiB,
         64,
-        "Large bodies in JSON that wait to be read, or are read; beyond it new ones are refused.",
+        "Large bodies in JSON that wait to be read, or are read, a quarter of it for those below 256 KiB; "
+        "beyond it new ones are refused.",
     )
     max_header_bytes: int = row(
         64 * KiB, "Largest request line and headers together.", unit="bytes", low=KiB, limit=True

@@ -72,7 +72,7 @@ class Telemetry:
         )
         self._dropped = Counter(
             "convoke_dropped",
-            "Requests given up after they were accepted.",
+            "Requests given up after they were accepted: their caller left, or their deadline passed.",
             ["reason"],
             registry=registry,
         )
@@ -172,10 +172,14 @@ class _Answers(Collector):
             answered.add_metric([operation, action, str(status)], count)
         yield answered
         yield CounterMetricFamily(
-            "convoke_request_bytes", "Bytes of request bodies.", value=self._bytes_in
+            "convoke_request_bytes",
+            "Bytes of request bodies, those of requests refused for want of room at their head aside.",
+            value=self._bytes_in,
         )
         yield CounterMetricFamily(
-            "convoke_response_bytes", "Bytes of response bodies.", value=self._bytes_out
+            "convoke_response_bytes",
+            "Bytes of response bodies, refusals for want of room at a request's head aside.",
+            value=self._bytes_out,
         )
         dropped = self._log_lines_dropped()
         yield CounterMetricFamily(

@@ -55,10 +55,10 @@ class ConvolutionConfig:
         Flag(), "True reverses the kernel: convolution as in mathematics.", False
     )
     layout: str | None = option(
-        Letters(("NCHW", "NHWC")), "Order of the axes of x, y and their gradients.", None
+        Letters.of_samples(), "Order of the axes of x, y and their gradients.", None
     )
     weight_layout: str | None = option(
-        Letters(("OIHW", "HWIO", "IOHW")), "Order of the axes of weight and its gradient.", None
+        Letters.of_weights(), "Order of the axes of weight and its gradient.", None
     )
     activation: Activation | None = option(ACTIVATION, "Activation applied to the output.", None)
     grad_reduction: str = option(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from engine.errors import EngineError, InvalidValue, Loc, UnknownField, fail
-from engine.words import counted, did_you_mean, one_of
+from engine.words import counted, did_you_mean, hints, one_of
 
 LARGEST = 2**31 - 1
 """The largest integer that a config field accepts."""
@@ -32,30 +32,24 @@ class Kind(Protocol):
         """The JSON Schema of the plain value."""
 
 
-def read_integer(value: object, loc: Loc, minimum: int) -> int:
-    """Read one bounded integer."""
+def read_integer(value: object, loc: Loc, minimum: int, also: str = "") -> int:
+    """Read one bounded integer; `also` is what else is expected in its place."""
     msg = "not an integer"
     if isinstance(value, int) and not isinstance(value, bool):
         if minimum <= value <= LARGEST:
             return value
         msg = "out of range"
-    raise fail(InvalidValue, loc, msg, f"an integer from {minimum} to {LARGEST}", value)
+    raise fail(InvalidValue, loc, msg, f"an integer from {minimum} to {LARGEST}{also}", value)
 
 
 def unknown_fields(
     given: Iterable[object], known: Collection[str], loc: Loc, msg: str = "no such field"
 ) -> list[EngineError]:
     """An error for each name given that is not among the known, with what may have been meant."""
+    unknown, expected = [name for name in given if name not in known], one_of(known)
     return [
-        fail(
-            UnknownField,
-            (*loc, str(name)),
-            f"{msg}{did_you_mean(name, known)}",
-            one_of(known),
-            name,
-        )
-        for name in given
-        if name not in known
+        fail(UnknownField, (*loc, str(name)), f"{msg}{hint}", expected, name)
+        for name, hint in hints(unknown, lambda name: did_you_mean(name, known))
     ]
 
 
@@ -73,10 +67,12 @@ class PerAxis:
                 expected = f"{entries}, one per spatial axis, or one integer"
                 raise fail(InvalidValue, loc, "wrong number of entries", expected, len(value))
             return tuple(self._one(entry, (*loc, axis)) for axis, entry in enumerate(value))
-        return (self._one(value, loc),) * dims
+        return (self._one(value, loc, ", or one for each spatial axis"),) * dims
 
-    def _one(self, value: object, loc: Loc) -> int | None:
-        return None if value is None and self.hole else read_integer(value, loc, self.minimum)
+    def _one(self, value: object, loc: Loc, also: str = "") -> int | None:
+        if value is None and self.hole:
+            return None
+        return read_integer(value, loc, self.minimum, ", or null" * self.hole + also)
 
     def schema(self) -> Schema:
         one: Schema = {"type": "integer", "minimum": self.minimum, "maximum": LARGEST}
@@ -101,7 +97,8 @@ class Padding:
                 raise fail(InvalidValue, loc, msg, f"{one_of(self.names)}, or integers", value)
             return value
         if not isinstance(value, list | tuple):
-            return ((read_integer(value, loc, 0),) * 2,) * dims
+            also = f", one or [low, high] for each spatial axis, or {one_of(self.names)}"
+            return ((read_integer(value, loc, 0, also),) * 2,) * dims
         if len(value) != dims:
             entries = counted(dims, "entry", "entries")
             expected = f"{entries}, an integer or [low, high] for each spatial axis, or one integer"
@@ -198,9 +195,24 @@ class Number:
 
 @dataclass(frozen=True)
 class Letters:
-    """A layout: its letters are checked against the dimensions when the plan is made."""
+    """A layout: its letters are checked against the dimensions when the plan is made.
+
+    Attributes:
+        pattern: of all that are one in some number of dimensions, a regular expression.
+    """
 
     examples: tuple[str, ...]
+    pattern: str
+
+    @classmethod
+    def of_samples(cls) -> Letters:
+        """Of x, y and their gradients."""
+        return cls(("NCHW", "NHWC"), "^N(C(W|HW|DHW)|(W|HW|DHW)C)$")
+
+    @classmethod
+    def of_weights(cls) -> Letters:
+        """Of a convolution's weight and its gradient."""
+        return cls(("OIHW", "HWIO", "IOHW"), "^[OIDHW]{3,5}$")
 
     def read(self, value: object, loc: Loc, dims: int) -> str:  # noqa: ARG002
         if not isinstance(value, str):
@@ -208,7 +220,7 @@ class Letters:
         return value
 
     def schema(self) -> Schema:
-        return {"type": "string", "examples": list(self.examples)}
+        return {"type": "string", "pattern": self.pattern, "examples": list(self.examples)}
 
 
 @dataclass(frozen=True)

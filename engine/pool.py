@@ -27,7 +27,7 @@ class LayoutConfig:
     """The field that every pool has."""
 
     layout: str | None = option(
-        Letters(("NCHW", "NHWC")), "Order of the axes of x, y and their gradients.", None
+        Letters.of_samples(), "Order of the axes of x, y and their gradients.", None
     )
 
 

@@ -6,11 +6,17 @@ Nothing here is read as a request: a name that is not ours is refused, and the r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
+from typing import TypeVar
+
+N = TypeVar("N")
 
 LONGEST = 32
 """Characters of a name that is compared with others: it takes time that grows with their square."""
+
+MOST = 32
+"""Names in one list of unknown ones that are compared with others. A thousand would take half a second."""
 
 CLOSE = 0.75
 """How much alike two names are of which one is taken for a slip of the other; 1 is equal."""
@@ -113,6 +119,12 @@ def did_you_mean(name: object, known: Iterable[str], prefix: str = "") -> str:
         return f"; {reasons[plain]}"
     close = [] if plain in OTHERS else get_close_matches(plain, ours, 1, CLOSE)
     return f"; did you mean {prefix}{ours[close[0]]}?" if close else ""
+
+
+def hints(names: Iterable[N], hint: Callable[[N], str]) -> Iterator[tuple[N, str]]:
+    """Names, and what `hint` says of each; of more than can be shown it is not asked."""
+    for place, name in enumerate(names):
+        yield name, hint(name) if place < MOST else ""
 
 
 def _plain(name: str) -> str:

@@ -24,12 +24,14 @@ async def unless_gone(work: Awaitable[T], scope: Scope, receive: Receive) -> T:
     """
     this = asyncio.current_task()
     assert this is not None
-    gone = False
+    gone = over = False
 
     def leave(_: asyncio.Future[None]) -> None:
         nonlocal gone
-        gone = True
-        this.cancel()
+        # What is due already is called, although it was removed meanwhile.
+        if not over:
+            gone = True
+            this.cancel()
 
     # Under another server than ours, a task has to find out.
     watch = scope.get(GONE) or asyncio.create_task(_disconnected(receive))
@@ -42,6 +44,7 @@ async def unless_gone(work: Awaitable[T], scope: Scope, receive: Receive) -> T:
         this.uncancel()
         raise ClientGone from None
     finally:
+        over = True
         watch.remove_done_callback(leave)
         if GONE not in scope:
             watch.cancel()

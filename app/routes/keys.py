@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.errors import Issue, UnknownField
-from engine.words import did_you_mean
+from engine.words import did_you_mean, hints
 
 
 class Keys:
@@ -24,15 +24,23 @@ class Keys:
         """
         if not others:
             return
-        raise UnknownField([self._issue(operation, action, key) for key in others])
-
-    def _issue(self, operation: str, action: str, key: str) -> Issue:
         fields, known = self._fields[operation], self._known(operation, action)
+
+        def hint(key: str) -> str:
+            return did_you_mean(key, known) or did_you_mean(key, fields, "config.")
+
+        raise UnknownField(
+            [self._issue(operation, action, key, known, said) for key, said in hints(others, hint)]
+        )
+
+    def _issue(
+        self, operation: str, action: str, key: str, known: Sequence[str], hint: str
+    ) -> Issue:
+        fields = self._fields[operation]
         if key in fields:
             return Issue((key,), "this stands in config, not beside it", f"config.{key}", key)
         if action == "plan" and key in self._tensors[operation]:
             return Issue((key,), "a plan takes shapes, not tensors", f"shapes.{key}", key)
-        hint = did_you_mean(key, known) or did_you_mean(key, fields, "config.")
         return Issue((key,), f"no such key here{hint}", f"only {', '.join(known)}", key)
 
     def _known(self, operation: str, action: str) -> list[str]:

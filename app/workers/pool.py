@@ -117,10 +117,12 @@ class Pool(Generic[W]):
         def achieved() -> None:
             self._failures[place] = 0.0
 
+        doing = "be started"
         try:
             worker = self._make()
             try:
                 await worker.start()
+                doing = "be given work"
                 self._set_up(+1)
                 since = time.monotonic()
                 try:
@@ -135,8 +137,9 @@ class Pool(Generic[W]):
             # The frames that it came through hold what was computed, and the worker holds the error.
             clear_frames(death.__traceback__)
             return death.reason
-        except (OSError, MemoryError):
-            log.exception("a worker could not be started")
+        except Exception:
+            # Whatever it is: without a worker in its place, what was accepted would wait for ever.
+            log.exception("a worker could not %s", doing)
         return CRASHED
 
     def _set_up(self, change: int) -> None:

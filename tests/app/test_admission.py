@@ -272,3 +272,16 @@ def test_places_that_are_reserved_are_none_that_drain() -> None:
         admission.release(1, tick)
         admission.acquire(1, tick)
     assert refused_until(admission, 100.0) == pytest.approx(10.0, rel=0.1)
+
+
+def test_promises_of_long_ago_are_forgotten_when_nobody_is_there_any_more() -> None:
+    admission = Admission(QueueLimits(1, 100))
+    admission.acquire(1, 0.0)
+    for number in range(3):
+        with pytest.raises(QueueFull):
+            admission.acquire(1, 0.0, Visitor(number, f"caller {number}"))
+    admission.release(1, 1.0)
+    assert not admission.at_rest(1.0)
+    admission.acquire(1, 1000.0, Visitor(9, "another"))
+    admission.release(1, 1000.0)
+    assert not admission._promises

@@ -197,7 +197,7 @@ async def test_what_others_are_refused_for_few_are(gate: Gate) -> None:
     async with computing(**limits) as rig:
         with pytest.raises(DeadlineExceeded):
             await rig.dispatcher.submit(job(within=-1.0))
-        assert rig.observer.drops == {"deadline": 1}
+        assert not rig.observer.drops
         held = await hold(rig, gate)
         with pytest.raises(QueueFull):
             await rig.dispatcher.submit(job())

@@ -12,15 +12,17 @@ import sys
 import time
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from app import run, workqueue
+from app import dispatcher, run, workqueue
 from app.admission import CostLimits, QueueLimits
 from app.awake import Awake
 from app.batcher import BatchLimits
+from app.dispatcher import Answer
 from app.errors import (
     DeadlineExceeded,
     LimitExceeded,
@@ -169,6 +171,56 @@ async def test_a_full_queue_refuses_and_says_when_to_come_back(gate: Gate) -> No
 
 
 @scenario
+async def test_a_want_of_memory_while_a_job_is_let_in_takes_no_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def starved(*_: object) -> None:
+        raise MemoryError
+
+    async with dispatching(queue=QueueLimits(1, 1 << 20)) as rig:
+        loop = asyncio.get_running_loop()
+        for where, name, given in (
+            (dispatcher, "within", job()),
+            (loop, "call_later", job(within=PATIENCE_S)),
+        ):
+            with monkeypatch.context() as without_memory:
+                without_memory.setattr(where, name, starved)
+                with pytest.raises(MemoryError):
+                    await rig.dispatcher.submit(given)
+            assert rig.dispatcher.queue_depth == 0
+            given = job()
+            assert (await rig.dispatcher.submit(given)).body == expected(given)
+
+
+@scenario
+async def test_what_is_given_up_while_it_is_written_is_counted_and_what_was_not_let_in_is_not() -> (
+    None
+):
+    async def overdue(_: Answer) -> bytes:
+        raise DeadlineExceeded
+
+    async def slow(_: Answer) -> bytes:
+        writing.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    writing = asyncio.Event()
+    async with dispatching() as rig:
+        with pytest.raises(DeadlineExceeded):
+            await rig.dispatcher.submit(job(within=-1.0))
+        assert not rig.observer.drops
+        with pytest.raises(DeadlineExceeded):
+            await rig.dispatcher.submit(replace(job(), write=overdue))
+        assert rig.observer.drops == {"deadline": 1}
+        task = rig.submit(replace(job(), write=slow))
+        await writing.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert rig.observer.drops == {"deadline": 1, "cancelled": 1}
+
+
+@scenario
 async def test_a_deadline_in_the_queue_is_answered_at_once_and_never_computed(gate: Gate) -> None:
     async with dispatching() as rig:
         held = await rig.hold(gate)
@@ -177,12 +229,10 @@ async def test_a_deadline_in_the_queue_is_answered_at_once_and_never_computed(ga
             await rig.dispatcher.submit(job(within=0.02))
         assert 0.01 < time.monotonic() - started < 30
         assert rig.dispatcher.queue_depth == 0
-        with pytest.raises(DeadlineExceeded):
-            await rig.dispatcher.submit(job(within=-1.0))
         gate.open()
         await held
     assert rig.observer.batches == [ALONE]
-    assert rig.observer.drops == {"deadline": 2}
+    assert rig.observer.drops == {"deadline": 1}
 
 
 @scenario

@@ -49,6 +49,31 @@ async def test_an_encoder_that_fails_harms_nobody_else(gate: Gate) -> None:
         await held
 
 
+@scenario
+@pytest.mark.parametrize("name", ["split", "batch_done", "finish"])
+async def test_what_should_not_fail_is_told_to_whoever_waits_and_the_next_is_answered(
+    name: str, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError(name)
+
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        mates = [rig.submit(job(seed=seed)) for seed in range(2)]
+        with monkeypatch.context() as wrong:
+            where = {"split": engine, "batch_done": rig.observer, "finish": rig.workers[0]}[name]
+            wrong.setattr(where, name, fail)
+            gate.open()
+            for task in (held, *mates) if name != "finish" else mates:
+                with pytest.raises(ComputeFailed, match=name):
+                    await asyncio.wait_for(task, 20)
+        given = job(seed=7)
+        assert (await rig.dispatcher.submit(given)).body == expected(given)
+        if name == "finish":
+            await held
+    assert rig.observer.restarts == (["crashed"] if name == "finish" else [])
+
+
 # ---- failures of the engine
 
 

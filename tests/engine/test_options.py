@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+from itertools import permutations
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +16,7 @@ import engine
 from engine import errors
 from engine.activation_option import ACTIVATION
 from engine.configs import config_schema, read_config
+from engine.layouts import SPATIAL, read_layout
 from engine.options import (
     LARGEST,
     Choice,
@@ -49,7 +52,7 @@ LOC = ("config", "field")
         (Integer(0), LARGEST, LARGEST),
         (Number(), 2, 2.0),
         (Number(), -0.5, -0.5),
-        (Letters(("NCHW",)), "NHWC", "NHWC"),
+        (Letters.of_samples(), "NHWC", "NHWC"),
         (Shape(), [0, 3, 4], (0, 3, 4)),
     ],
 )
@@ -100,7 +103,7 @@ def test_a_number_has_one_zero() -> None:
         (Number(), "1", LOC),
         (Number(), 10**400, LOC),
         (Number(positive=True), 0, LOC),
-        (Letters(("NCHW",)), 5, LOC),
+        (Letters.of_samples(), 5, LOC),
         (Shape(), [1, 2], LOC),
         (Shape(), [1, 2, -3], (*LOC, 2)),
         (ACTIVATION, "swishy", LOC),
@@ -135,8 +138,36 @@ def test_refuses_with_the_path(kind: Any, value: object, loc: tuple[str | int, .
             "wrong number of entries",
             "2 entries, one per spatial axis, or one integer",
         ),
-        (PerAxis(1), 1.0, 2, "not an integer", f"an integer from 1 to {LARGEST}"),
-        (PerAxis(1), 0, 2, "out of range", f"an integer from 1 to {LARGEST}"),
+        (
+            PerAxis(1),
+            1.0,
+            2,
+            "not an integer",
+            f"an integer from 1 to {LARGEST}, or one for each spatial axis",
+        ),
+        (
+            PerAxis(1),
+            0,
+            2,
+            "out of range",
+            f"an integer from 1 to {LARGEST}, or one for each spatial axis",
+        ),
+        (PerAxis(1), [2, 0], 2, "out of range", f"an integer from 1 to {LARGEST}"),
+        (
+            PerAxis(1, hole=True),
+            True,
+            2,
+            "not an integer",
+            f"an integer from 1 to {LARGEST}, or null, or one for each spatial axis",
+        ),
+        (
+            Padding(("same", "valid")),
+            None,
+            2,
+            "not an integer",
+            f"an integer from 0 to {LARGEST}, one or [low, high] for each spatial axis, "
+            "or one of same, valid",
+        ),
         (Number(positive=True), "2", 2, "not a number", "a finite number above 0"),
         (Number(positive=True), 0, 2, "not an acceptable number", "a finite number above 0"),
     ],
@@ -218,6 +249,11 @@ PLAIN = [
     "same",
     "relu",
     "",
+    "NWC",
+    "NCHW",
+    "NDHWC",
+    "NCWH",
+    "xNCHW",
 ]
 ENTRIES = [*PLAIN, *([value] * count for value in PLAIN for count in range(4)), [0, -1], [0, "1"]]
 VALUES = [
@@ -241,7 +277,7 @@ KINDS = [
     Integer(-5, divides=True),
     Number(),
     Number(positive=True),
-    Letters(("NCHW",)),
+    Letters.of_samples(),
     Shape(),
     ACTIVATION,
 ]
@@ -254,9 +290,18 @@ def test_the_schema_takes_what_is_read_in_some_number_of_dimensions(kind: Any) -
         assert fits(schema, value) == any(is_read(kind, value, dims) for dims in (1, 2, 3)), value
 
 
+def test_every_order_of_a_weights_axes_fits_its_schema_and_other_letters_do_not() -> None:
+    schema = Letters.of_weights().schema()
+    for spatial in SPATIAL.values():
+        assert all(fits(schema, "".join(each)) for each in permutations("OI" + spatial))
+    assert not any(fits(schema, text) for text in ("", "OI", "relu", "OIHWX", "OIDHWO"))
+
+
 def is_read(kind: Any, value: object, dims: int) -> bool:
     try:
-        kind.read(value, LOC, dims)
+        read = kind.read(value, LOC, dims)
+        if isinstance(kind, Letters):
+            read_layout(read, dims)
     except errors.EngineError:
         return False
     return True
@@ -277,6 +322,7 @@ def fits(schema: dict[str, Any], value: Any) -> bool:
         "type": lambda name: types[name],
         "anyOf": lambda all_of_them: any(fits(each, value) for each in all_of_them),
         "enum": lambda names: type(value) is str and value in names,
+        "pattern": lambda regex: type(value) is not str or re.search(regex, value) is not None,
         "const": lambda constant: type(value) is type(constant) and value == constant,
         "not": lambda other: not fits(other, value),
         "minimum": lambda least: value >= least,

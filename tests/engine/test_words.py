@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import engine
-from engine import errors
-from engine.words import FOREIGN, counted, did_you_mean, one_of
+from engine import errors, words
+from engine.words import FOREIGN, MOST, counted, did_you_mean, hints, one_of
 
 CONV = {"x": np.zeros((1, 1, 3, 3)), "weight": np.zeros((1, 1, 1, 1))}
 X = {"x": np.zeros((1, 1, 3, 3))}
@@ -115,3 +115,31 @@ def test_counts_and_lists_of_names() -> None:
     assert [counted(n, "item") for n in (0, 1, 2)] == ["0 items", "1 item", "2 items"]
     assert [counted(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]
     assert (one_of(["x"]), one_of(["x", "dy"])) == ("x", "one of x, dy")
+
+
+def test_of_a_thousand_unknown_names_few_are_compared_and_all_are_told() -> None:
+    asked: list[str] = []
+
+    def hint(name: str) -> str:
+        asked.append(name)
+        return "; did you mean it?"
+
+    names = [f"strid{number}" for number in range(1000)]
+    said = list(hints(names, hint))
+    assert [name for name, _ in said] == names
+    assert asked == names[:MOST]
+    assert {text for _, text in said[MOST:]} == {""}
+
+
+@pytest.mark.parametrize("where", ["config", "activation"])
+def test_a_thousand_unknown_fields_are_refused_without_a_look_at_each(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(words, "get_close_matches", lambda name, *_: asked.append(name) or [])
+    fields: dict[str, Any] = {
+        f"wieght{letter}": 1 for letter in map(chr, range(0x4E00, 0x4E00 + 1000))
+    }
+    config = fields if where == "config" else {"activation": {"name": "elu", **fields}}
+    assert said(engine.forward, "conv", config, **CONV).count("no such field") == 1000
+    assert len(asked) == MOST

@@ -68,3 +68,18 @@ async def test_whoever_else_cancels_it_is_obeyed() -> None:
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+@scenario
+async def test_one_that_leaves_while_the_work_ends_cancels_nothing_that_comes_after() -> None:
+    gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def work() -> int:
+        gone.set_result(None)
+        return 7
+
+    assert await unless_gone(work(), {GONE: gone}, nothing_more) == 7
+    await asyncio.sleep(0)
+    this = asyncio.current_task()
+    assert this is not None
+    assert not this.cancelling()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import engine
+from app.routes import keys
 from app.routes.keys import Keys
 from engine.errors import Issue, UnknownField
+from engine.words import MOST
 
 
 def refused(operation: str, action: str, *others: str) -> tuple[Issue, ...]:
@@ -73,3 +75,15 @@ def test_no_other_key_is_no_mistake() -> None:
 def test_a_tensor_in_a_plan_is_told_that_a_plan_takes_shapes() -> None:
     issue = Issue(("x",), "a plan takes shapes, not tensors", "shapes.x", "x")
     assert refused("conv", "plan", "x") == (issue,)
+
+
+def test_a_thousand_keys_are_refused_without_a_look_at_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(keys, "did_you_mean", lambda name, *_: asked.append(name) or "")
+    names = [f"wieght{number}" for number in range(1000)]
+    assert [issue.loc for issue in refused("conv", "forward", *names)] == [
+        (each,) for each in names
+    ]
+    assert len(set(asked)) == MOST

@@ -53,6 +53,8 @@ class Life:
         if end == "useful":
             achieved()
             end = "crashed"
+        if end == "astray":
+            raise ValueError(end)
         raise WorkerDied(str(end))
 
     def give_up(self) -> None:
@@ -92,6 +94,22 @@ async def test_a_place_is_kept_when_the_system_grants_no_worker(waits: list[floa
     await life.forever.wait()
     assert waits == [0.0, 0.1, 0.2]
     assert life.deaths == ["crashed"] * 3
+    await life.pool.close()
+
+
+@scenario
+async def test_a_place_is_kept_whatever_fails_while_its_worker_serves(
+    waits: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    life = Life("astray", "astray")
+    await life.pool.start()
+    await life.forever.wait()
+    assert waits == [0.0, 0.1]
+    assert life.deaths == ["crashed"] * 2
+    assert life.pool.up == 1
+    assert life.closed == 2
+    logged = [record.getMessage() for record in caplog.records if record.exc_info]
+    assert logged == ["a worker could not be given work"] * 2
     await life.pool.close()
 
 
