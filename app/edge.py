@@ -72,7 +72,7 @@ UNKEPT = (b"cache-control", b"no-store")
 """Without a word, a cache may keep what a GET is answered with, a 404 too (RFC 9111, section 4.2.2): others
 would be told for minutes that the service is ready, and be given somebody else's request id."""
 _WHOLE = [(b"allow", b"GET, HEAD, OPTIONS, POST")]
-_VISIBLE = re.compile(rb"[\x21-\x7e]{1,128}")
+_PRINTABLE = re.compile(rb"(?! )[\x20-\x7e]{1,128}(?<! )")
 
 
 class ClientGone(Exception):
@@ -232,8 +232,8 @@ def record_of(scope: Scope) -> Record:
 
 
 def own_request_id(given: bytes | None) -> str:
-    """The client's own id where it is 1 to 128 visible ASCII characters, else none."""
-    return given.decode() if given and _VISIBLE.fullmatch(given) else ""
+    """The client's own id where it is 1 to 128 printable ASCII characters, else none."""
+    return given.decode() if given and _PRINTABLE.fullmatch(given) else ""
 
 
 def given_name(record: Record) -> str:

@@ -94,9 +94,15 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The standard formatter's line, with the fields as `name=value` before any traceback."""
         line, newline, traceback = super().format(record).partition("\n")
-        pairs = "".join(f" {name}={value}" for name, value in _fields(record).items())
+        pairs = "".join(f" {name}={_word(value)}" for name, value in _fields(record).items())
         # A field may come from a client; it must not be able to start a line of its own.
         return line + pairs.encode("unicode_escape").decode("ascii") + newline + traceback
+
+
+def _word(value: object) -> str:
+    """A field's value, in quotes where it would look like several fields."""
+    text = str(value)
+    return f'"{text}"' if " " in text else text
 
 
 class BackgroundHandler(logging.Handler):

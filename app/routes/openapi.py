@@ -118,7 +118,10 @@ def _request(name: str, entry: Mapping[str, Any], action: str) -> Schema:
         body = _plan_request(name, entry) if plan else _compute_request(name, entry, codec, action)
         content[media_type] = {"schema": body}
     content[_JSON]["examples"] = {
-        f"{name} {number}": {"value": example(name, given, action)}
+        f"{name} {number}": {
+            "summary": ", ".join(f"{field} {value}" for field, value in given["config"].items()),
+            "value": example(name, given, action),
+        }
         for number, given in enumerate(entry["examples"], 1)
     }
     return content
@@ -175,7 +178,8 @@ def _answer(entry: Mapping[str, Any], action: str) -> Schema:
     outputs = [each for each, role in _roles(entry, action).items() if role == "output"]
     for media_type, codec in _FORMS.items():
         properties = dict.fromkeys(outputs, _tensor(codec)) | {"info": ref("schemas", "Info")}
-        content[media_type] = {"schema": object_of(properties, ["info"])}
+        always = ["y", "info"] if action == "forward" else ["info"]
+        content[media_type] = {"schema": object_of(properties, always)}
     return content
 
 

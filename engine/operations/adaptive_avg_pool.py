@@ -25,7 +25,7 @@ class AdaptiveAvgPool(Averaging):
     name = "adaptive_avg_pool"
     summary = "Mean over windows chosen so that the output has a given size."
     config = AdaptiveConfig
-    examples = ({"config": {"output_size": 1}, "shapes": {"x": [1, 3, 7, 7]}},)
+    examples = ({"config": {"output_size": 1}, "shapes": {"x": [1, 2, 4, 4]}},)
 
     def windows(
         self,

@@ -35,7 +35,7 @@ class AdaptiveMaxPool(Pool):
     name = "adaptive_max_pool"
     summary = "Maximum over windows chosen so that the output has a given size."
     config = AdaptiveMaxPoolConfig
-    examples = ({"config": {"output_size": [2, 3]}, "shapes": {"x": [1, 2, 7, 7]}},)
+    examples = ({"config": {"output_size": [2, 3]}, "shapes": {"x": [1, 1, 5, 5]}},)
 
     def windows(
         self,

@@ -45,10 +45,10 @@ class AvgPool(Averaging):
     summary = "Mean over sliding windows."
     config = AvgPoolConfig
     examples = (
-        {"config": {"kernel": 2}, "shapes": {"x": [1, 2, 6, 6]}},
+        {"config": {"kernel": 2}, "shapes": {"x": [1, 1, 4, 4]}},
         {
             "config": {"kernel": 3, "stride": 1, "padding": 1, "count_include_pad": False},
-            "shapes": {"x": [2, 3, 8]},
+            "shapes": {"x": [2, 1, 6]},
         },
     )
 

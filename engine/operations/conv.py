@@ -52,10 +52,10 @@ class Conv(Convolution):
     config = ConvConfig
     canonical = "OI"
     examples = (
-        {"config": {"padding": 1}, "shapes": {"x": [1, 3, 8, 8], "weight": [4, 3, 3, 3]}},
+        {"config": {"padding": 1}, "shapes": {"x": [1, 1, 4, 4], "weight": [2, 1, 3, 3]}},
         {
             "config": {"stride": 2, "groups": 2, "activation": "relu"},
-            "shapes": {"x": [2, 4, 9], "weight": [6, 2, 3], "bias": [6]},
+            "shapes": {"x": [2, 4, 5], "weight": [4, 2, 3], "bias": [4]},
         },
     )
 

@@ -60,7 +60,7 @@ class ConvTranspose(Convolution):
     examples = (
         {
             "config": {"stride": 2, "padding": 1},
-            "shapes": {"x": [1, 4, 5, 5], "weight": [4, 3, 4, 4], "bias": [3]},
+            "shapes": {"x": [1, 2, 3, 3], "weight": [2, 1, 4, 4], "bias": [1]},
         },
     )
 

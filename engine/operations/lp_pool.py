@@ -59,7 +59,7 @@ class LpPool(Pool):
     name = "lp_pool"
     summary = "p-norm over sliding windows."
     config = LpPoolConfig
-    examples = ({"config": {"kernel": 2, "p": 2}, "shapes": {"x": [1, 2, 6, 6]}},)
+    examples = ({"config": {"kernel": 2, "p": 2}, "shapes": {"x": [1, 1, 4, 4]}},)
 
     def plan(self, config: LpPoolConfig, tails: Tails, dtype: str) -> Plan:
         compute = compute_dtype(dtype)

@@ -70,10 +70,10 @@ class MaxPool(Pool):
     summary = "Maximum over sliding windows, with the positions of the maxima."
     config = MaxPoolConfig
     examples = (
-        {"config": {"kernel": 2}, "shapes": {"x": [1, 2, 6, 6]}},
+        {"config": {"kernel": 2}, "shapes": {"x": [1, 1, 4, 4]}},
         {
             "config": {"kernel": 3, "stride": 2, "padding": 1, "return_indices": True},
-            "shapes": {"x": [1, 2, 7, 7]},
+            "shapes": {"x": [1, 1, 5, 5]},
         },
     )
 

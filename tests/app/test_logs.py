@@ -57,7 +57,12 @@ def test_a_traceback_stays_within_its_line() -> None:
 def test_a_client_cannot_write_a_line_of_its_own() -> None:
     text = TextFormatter().format(record(path="/x\n2026 INFO all is well"))
     assert "\n" not in text
-    assert "path=/x\\n2026" in text
+    assert 'path="/x\\n2026' in text
+    assert (
+        TextFormatter()
+        .format(record(request_id="a b=c", status=200))
+        .endswith(' request_id="a b=c" status=200')
+    )
 
 
 def test_lines_arrive_in_order(pipe: tuple[int, int]) -> None:

@@ -214,6 +214,7 @@ def test_the_examples_work(action: str) -> None:
                 examples = content["application/json"]["examples"]
                 assert len(examples) == len(entry["examples"]) > 0
                 for each in examples.values():
+                    assert all(field in each["summary"] for field in each["value"]["config"])
                     body = json.dumps(each["value"]).encode()
                     headers = {"content-type": "application/json"}
                     answer = await ask(app, "POST", f"/v1/{name}/{action}", headers, body)
@@ -228,6 +229,7 @@ def _fits(answer: dict[str, Any], document: Any, path: str) -> None:
     """The answer has the keys that its schema has."""
     response = document["paths"][path]["post"]["responses"]["200"]["content"]
     schema = response["application/json"]["schema"]
+    assert ("y" in schema["required"]) == path.endswith("/forward")
     assert set(schema["required"]) <= answer.keys() <= schema["properties"].keys()
     info = document["components"]["schemas"]["Info"]
     assert set(info["required"]) <= answer["info"].keys()
