@@ -95,14 +95,13 @@ class TextFormatter(logging.Formatter):
         """The standard formatter's line, with the fields as `name=value` before any traceback."""
         line, newline, traceback = super().format(record).partition("\n")
         pairs = "".join(f" {name}={_word(value)}" for name, value in _fields(record).items())
-        # A field may come from a client; it must not be able to start a line of its own.
-        return line + pairs.encode("unicode_escape").decode("ascii") + newline + traceback
+        return line + pairs + newline + traceback
 
 
 def _word(value: object) -> str:
-    """A field's value, in quotes where it would look like several fields."""
-    text = str(value)
-    return f'"{text}"' if " " in text else text
+    """A field's value. It may come from a client, and must start no line and no field of its own."""
+    text = str(value).encode("unicode_escape").decode("ascii")
+    return '"' + text.replace('"', '\\"') + '"' if {" ", '"'} & set(text) else text
 
 
 class BackgroundHandler(logging.Handler):

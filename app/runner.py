@@ -102,26 +102,37 @@ class Runner:
             return None
         now = time.monotonic()
         run = Run(batches, worker, now, now + self._max_compute_s, now)
+        try:
+            return run if await self._started(run, express) else None
+        except WorkerDied:
+            self._end(run)
+            self._again(run.members, alone=False)
+            raise
+        except Exception as error:
+            self._end(run)
+            self._settle(run, error)
+            raise
+
+    async def _started(self, run: Run, express: bool) -> bool:
+        """Whether a worker has a trip; if not, its jobs have their answer."""
         members = run.members
-        run.large = not express and self._queue.is_large(members)
         helpers = 0 if express else self._queue.helpers(members)
-        if run.large:
+        if not express and self._queue.is_large(members):
             self._queue.hold()
+            run.large = True
             self._clearing.long()
         for member in members:
             member.abandon = run.abandon
         try:
-            await worker.begin(list(map(_task, batches)), helpers)
+            await run.worker.begin(list(map(_task, run.batches)), helpers)
         except WorkerDied:
-            self._end(run)
-            self._again(members, alone=False)
             raise
         except Exception as error:  # noqa: BLE001 - it is the answer
             self._end(run)
             self._failed(members, error)
-            return None
+            return False
         run.watch()
-        return run
+        return True
 
     async def _finish(self, run: Run) -> tuple[Run, list[Outcome]]:
         """Wait for what became of a run's batches; those without a result are dealt with."""
@@ -132,11 +143,11 @@ class Runner:
             raise
         except Exception as error:
             # Nobody knows what the worker is at: the pool replaces it.
-            _fail(run, error)
+            self._settle(run, error)
             raise
         finally:
             self._end(run)
-        with _answering(run):
+        with self._answering(run):
             self._deal_with(run, outcomes)
         return run, outcomes
 
@@ -156,16 +167,32 @@ class Runner:
             else:
                 self._failed(batch, outcome)
 
+    @contextmanager
+    def _answering(self, run: Run) -> Iterator[None]:
+        """Whatever fails that should not, nobody waits for it for ever, and the worker goes on."""
+        try:
+            yield
+        except Exception as error:
+            self._settle(run, error)
+            log.exception("the answers of a trip failed")
+
+    def _settle(self, run: Run, error: Exception) -> None:
+        """Tell all of a run that are still waiting what failed, which should not have."""
+        for member in run.members:
+            self._queue.withdraw(member)
+            member.fail(error if isinstance(error, MemoryError) else ComputeFailed(repr(error)))
+
     def _end(self, run: Run) -> None:
         """A run is through, one way or the other."""
         run.end()
         if run.large:
+            run.large = False
             self._queue.let_go()
 
     async def _deliver(self, run: Run, outcomes: list[Outcome]) -> None:
         """Encode the answer of every member that is still waited for."""
         began = run.started
-        with _answering(run):
+        with self._answering(run):
             for batch, outcome in zip(run.batches, outcomes, strict=True):
                 if isinstance(outcome, Result):
                     await self._encode(batch, outcome, run.worker, began)
@@ -222,22 +249,6 @@ class Runner:
             if not member.future.done():
                 member.alone = member.alone or alone
                 self._queue.put(member)
-
-
-@contextmanager
-def _answering(run: Run) -> Iterator[None]:
-    """Whatever fails that should not, nobody waits for it for ever, and the worker goes on."""
-    try:
-        yield
-    except Exception as error:
-        log.exception("a trip's answers failed")
-        _fail(run, error)
-
-
-def _fail(run: Run, error: Exception) -> None:
-    """Tell all of a run that are still waiting."""
-    for member in run.members:
-        member.fail(ComputeFailed(repr(error)))
 
 
 def _task(batch: list[Pending]) -> Task:

@@ -52,7 +52,7 @@ class Settings:
         "ask for it (`/dev/cpu_dma_latency`).",
     )
 
-    max_body_bytes: int = _room(256 * MiB, 16, "Largest request body.")
+    max_body_bytes: int = _room(256 * MiB, 48, "Largest request body.")
     max_json_bytes: int = _room(
         16 * MiB, 256, "Largest request body in JSON, which costs more to read."
     )
@@ -86,7 +86,7 @@ class Settings:
     max_output_bytes: int = _room(512 * MiB, 32, "Largest output of one request, from its plan.")
     max_workspace_bytes: int = _room(1 * GiB, 16, "Largest workspace of a plan, on each thread.")
     max_tensor_bytes: int = _room(
-        768 * MiB, 16, "Largest inputs and outputs together of one request."
+        768 * MiB, 24, "Largest inputs and outputs together of one request."
     )
     max_json_numbers: int = row(
         share(1 << 22, KiB),

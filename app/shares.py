@@ -2,8 +2,9 @@
 
 Limits that are right on a large machine let a small container be killed for want of memory, by nothing
 but requests within them. So each has a share of what is left over by processes that do nothing. With two
-workers all shares come to less than the whole: a quarter is held, a worker may have two arenas of a
-sixteenth, a workspace of as much and three arenas of a batch, and two readers of JSON a sixteenth each.
+workers all shares come to less than the whole: a quarter is held, a worker may have two arenas of a 24th,
+three of as much and 64 MiB at most, and a workspace of a sixteenth, and two readers of JSON have a
+sixteenth each. A body has half of what inputs and outputs have together, so that most that are let in fit.
 """
 
 from __future__ import annotations

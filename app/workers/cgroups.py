@@ -22,9 +22,9 @@ def controlled(root: Path, controller: str, *names: str) -> Iterator[list[str]]:
 def _own_group(root: Path, controller: str) -> str:
     """This process's group under a controller, from lines as ``4:cpu,cpuacct:/group``."""
     for line in _text(root / "proc/self/cgroup").splitlines():
-        _, controllers, group = line.split(":", 2)
-        if controller in controllers.split(","):
-            return group.strip("/")
+        match line.split(":", 2):
+            case [_, controllers, group] if controller in controllers.split(","):
+                return group.strip("/")
     return ""
 
 
@@ -40,6 +40,6 @@ def _words(folder: Path, group: str, names: tuple[str, ...]) -> Iterator[list[st
 def _text(path: Path) -> str:
     """A file's text; empty where there is no such file, as on other systems."""
     try:
-        return path.read_text()
+        return path.read_text(errors="surrogateescape")
     except OSError:
         return ""

@@ -35,11 +35,12 @@ def threads_per_worker(workers: int, cpus: int) -> int:
 
 def _quotas(root: Path) -> Iterator[float]:
     """CPUs allowed by control groups, of which some allow all."""
-    for words in unified(root, "cpu.max"):
+    files = (
+        *unified(root, "cpu.max"),
+        *controlled(root, "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
+    )
+    # Where all are allowed, the quota is "max" in version 2 and -1 in version 1.
+    for words in files:
         match words:
-            case [quota, period] if quota != "max":
-                yield int(quota) / int(period)
-    for words in controlled(root, "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us"):
-        match words:
-            case [quota, period] if int(quota) > 0:
+            case [quota, period] if quota.isdecimal() and period.isdecimal() and int(period):
                 yield int(quota) / int(period)

@@ -102,6 +102,8 @@ class Pool(Generic[W]):
         """Have a worker in a place, for ever."""
         while True:
             reason = await self._live(place)
+            if self._closed:
+                return  # a worker that could not be ended in order has swallowed the cancellation
             self._failures[place] += FAILURES.get(reason, 1.0)
             log.warning("a worker ended: %s", reason)
             self._on_death(reason)

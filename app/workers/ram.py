@@ -18,9 +18,9 @@ def available_memory(root: Path = ROOT) -> int:
         *unified(root, "memory.max"),
         *controlled(root, "memory", "memory.limit_in_bytes"),
     )
-    # Without a limit, version 2 says "max", and version 1 more than there is.
-    limits = (int(word) for words in files for word in words if word != "max")
-    return min([_installed(), *limits])
+    # Without a limit, version 2 says "max", and version 1 more than there is; 0 would let nobody run.
+    limits = (int(word) for words in files for word in words if word.isdecimal())
+    return min([_installed(), *filter(None, limits)])
 
 
 def _installed() -> int:

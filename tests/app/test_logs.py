@@ -65,6 +65,11 @@ def test_a_client_cannot_write_a_line_of_its_own() -> None:
     )
 
 
+def test_no_value_starts_a_field_of_its_own() -> None:
+    line = TextFormatter().format(record(request_id='a" status=500 x="b', path="/\\"))
+    assert line.endswith(r""" request_id="a\" status=500 x=\"b" path=/\\""")
+
+
 def test_lines_arrive_in_order(pipe: tuple[int, int]) -> None:
     handler = BackgroundHandler(pipe[1])
     for number in range(100):

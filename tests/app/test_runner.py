@@ -24,9 +24,11 @@ from app.errors import (
     WorkerCrashed,
     WorkersUnavailable,
 )
+from app.run import Run
 from app.workers import pool
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import ComputeFailed
+from app.workqueue import WorkQueue
 from tests.app.dispatching import PATIENCE_S, dispatching, expected, job, scenario
 from tests.app.gates import Gate
 from tests.app.workers import faulty
@@ -50,28 +52,47 @@ async def test_an_encoder_that_fails_harms_nobody_else(gate: Gate) -> None:
 
 
 @scenario
-@pytest.mark.parametrize("name", ["split", "batch_done", "finish"])
-async def test_what_should_not_fail_is_told_to_whoever_waits_and_the_next_is_answered(
+@pytest.mark.parametrize("name", ["split", "batch_done"])
+async def test_answers_that_fail_as_they_should_not_are_told_and_the_worker_goes_on(
     name: str, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError(name)
-
     async with dispatching() as rig:
         held = await rig.hold(gate)
         mates = [rig.submit(job(seed=seed)) for seed in range(2)]
         with monkeypatch.context() as wrong:
-            where = {"split": engine, "batch_done": rig.observer, "finish": rig.workers[0]}[name]
-            wrong.setattr(where, name, fail)
+            wrong.setattr(engine if name == "split" else rig.observer, name, failing(name))
             gate.open()
-            for task in (held, *mates) if name != "finish" else mates:
+            for task in (held, *mates):
                 with pytest.raises(ComputeFailed, match=name):
-                    await asyncio.wait_for(task, 20)
+                    await task
         given = job(seed=7)
         assert (await rig.dispatcher.submit(given)).body == expected(given)
-        if name == "finish":
-            await held
-    assert rig.observer.restarts == (["crashed"] if name == "finish" else [])
+    assert rig.observer.restarts == []
+
+
+@scenario
+@pytest.mark.parametrize("name", ["is_large", "helpers", "begin", "watch", "finish"])
+@pytest.mark.parametrize("error", [RuntimeError, MemoryError])
+async def test_a_trip_that_fails_as_it_should_not_is_told_and_the_next_is_made(
+    name: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners = dict.fromkeys(("is_large", "helpers"), WorkQueue) | {"watch": Run}
+    async with dispatching() as rig:
+        with monkeypatch.context() as wrong:
+            wrong.setattr(owners.get(name, rig.workers[0]), name, failing(name, error))
+            with pytest.raises((error, ComputeFailed), match=name):
+                await rig.dispatcher.submit(job())
+        given = job(seed=7)
+        assert (await rig.dispatcher.submit(given)).body == expected(given)
+    # What the call itself fails of is its answer.
+    assert rig.observer.restarts == ([] if name == "begin" else ["crashed"])
+
+
+def failing(text: str, error: type[Exception] = RuntimeError) -> Callable[..., None]:
+    def fail(*_: object, **__: object) -> None:
+        raise error(text)
+
+    return fail
 
 
 # ---- failures of the engine

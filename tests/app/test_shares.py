@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from app import shares
+from app.admission import RESERVED
 from app.setting import GiB, KiB, MiB
 from app.settings import Settings
 from app.shares import LEAST, LEAST_TO_SHARE, SERVER_BYTES, WORKER_BYTES, share
+from app.workers.memory import KEPT_ARENA_BYTES
+from app.workers.process import ARENAS
 
 
 def has(monkeypatch: pytest.MonkeyPatch, memory: int, cpus: int = 2) -> None:
@@ -43,7 +46,9 @@ def test_all_that_two_workers_may_take_is_less_than_the_memory(
 ) -> None:
     has(monkeypatch, memory)
     s = Settings()
-    worker = 2 * s.max_tensor_bytes + s.max_workspace_bytes + 3 * s.max_batch_bytes
+    arenas = [s.max_tensor_bytes] * 2
+    arenas += [min(s.max_tensor_bytes, KEPT_ARENA_BYTES)] * (ARENAS - len(arenas))
+    worker = sum(arenas) + s.max_workspace_bytes
     readers = 2 * 16 * s.max_json_bytes
     idle = SERVER_BYTES + 3 * WORKER_BYTES
     assert idle + s.max_held_bytes + 2 * worker + readers < memory
@@ -52,10 +57,20 @@ def test_all_that_two_workers_may_take_is_less_than_the_memory(
 def test_where_there_is_room_limits_are_those_that_are_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    has(monkeypatch, 17 * GiB)
+    has(monkeypatch, 19 * GiB)
     s = Settings()
     found = (s.max_body_bytes, s.max_held_bytes, s.max_queue_bytes, s.max_workspace_bytes)
     assert found == (256 * MiB, 2 * GiB, 2 * GiB, GiB)
     assert (s.max_tensor_bytes, s.max_output_bytes) == (768 * MiB, 512 * MiB)
     assert (s.max_json_bytes, s.max_json_waiting_bytes) == (16 * MiB, 64 * MiB)
     assert (s.max_json_numbers, s.max_batch_bytes) == (1 << 22, 64 * MiB)
+
+
+@pytest.mark.parametrize("memory", [GiB // 2, 4 * GiB, 64 * GiB])
+def test_what_is_let_in_has_room(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    has(monkeypatch, memory)
+    s = Settings()
+    assert 2 * s.max_body_bytes <= s.max_tensor_bytes
+    assert s.max_body_bytes <= RESERVED * s.max_queue_bytes
+    assert s.max_output_bytes <= s.max_tensor_bytes <= s.max_held_bytes
+    assert s.max_batch_bytes <= s.max_tensor_bytes

@@ -28,6 +28,8 @@ V1 = "sys/fs/cgroup/cpu"
         ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "250000 100000\n"}, 2),
         ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "50000 100000\n"}, 1),
         ({"sys/fs/cgroup/cpu.max": "9900000 100000\n"}, 8),
+        ({"sys/fs/cgroup/cpu.max": "100000 0\n"}, 8),
+        ({"proc/self/cgroup": "none\n", "sys/fs/cgroup/cpu.max": "200000 100000\n"}, 2),
         (
             {
                 "proc/self/cgroup": "0::/pod/box\n",

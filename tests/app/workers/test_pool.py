@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -151,6 +152,17 @@ async def test_one_that_is_closed_while_it_starts_starts_no_more() -> None:
     await life.pool.start()
     await life.pool.close()
     assert len(life.ends) == left
+
+
+@scenario
+async def test_one_that_cannot_be_ended_in_order_is_not_replaced_at_the_end() -> None:
+    life = Life()
+    await life.pool.start()
+    await life.forever.wait()
+    life.leaves = cast(asyncio.Event, None)  # which whoever closes it waits for
+    await life.pool.close()
+    assert life.pool.up == 0
+    assert life.closed == 0
 
 
 @scenario

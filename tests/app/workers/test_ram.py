@@ -34,6 +34,7 @@ def _eight_gib(monkeypatch: pytest.MonkeyPatch) -> None:
             },
             2 * GIB,
         ),
+        *(({"sys/fs/cgroup/memory.max": odd}, 8 * GIB) for odd in ("", "0\n", "-1\n", "lots\n")),
         # None, as version 1 has it.
         ({f"{V1}/memory.limit_in_bytes": "9223372036854771712\n"}, 8 * GIB),
         (
