@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from app import shares
 from app.admission import CostLimits, QueueLimits
 from app.batcher import BatchLimits
 from app.main import (
@@ -71,7 +72,10 @@ def test_the_queue_and_the_batches() -> None:
     assert dispatch_limits(settled(**without), cost) == limits(13, workers=0)
 
 
-def test_what_is_let_in_without_settings_is_what_these_let_in() -> None:
+def test_what_is_let_in_without_settings_is_what_these_let_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shares, "available_memory", lambda: 1 << 40)
     limits = dispatch_limits(settled(), cost_limits(settled()))
     assert (limits.cost, limits.queue) == (CostLimits(), QueueLimits())
 

@@ -13,6 +13,7 @@ import msgpack
 import pytest
 
 import engine
+from app.settings import Settings
 from benchmarks.stress.service import until
 from tests.app.talking import (
     COMMAND,
@@ -160,7 +161,7 @@ def test_what_describes_the_service(client: httpx.Client) -> None:
     operations = client.get("/v1/operations").json()
     assert operations.keys() == engine.operations().keys()
     assert operations["conv"]["config"]["properties"]["stride"]["default"] == 1
-    assert client.get("/v1/limits").json()["max_body_bytes"]["value"] == 256 << 20
+    assert client.get("/v1/limits").json()["max_body_bytes"]["value"] == Settings().max_body_bytes
     assert client.get("/version").json()["contract"] == 1
     assert client.get("/readyz").status_code == client.get("/livez").status_code == 200
     assert client.get("/openapi.json").json()["openapi"] == "3.1.0"
