@@ -10,6 +10,7 @@ import { coverage, evenness, plane } from "../src/views/checkerboard/coverage";
 import { hex, takeApart } from "../src/views/request/bytes";
 import { float, list, python } from "../src/views/request/literal";
 import { agrees, verdict } from "../src/views/trace/agreement";
+import { belowWords, rowsBelow } from "../src/views/trace/below";
 import { derivation } from "../src/views/trace/facts";
 import { formulas, sentence } from "../src/views/trace/words";
 import { buildLayer } from "../src/math/build";
@@ -213,6 +214,12 @@ describe("numbers", () => {
     expect(list([1, 2, 3], "", 5)).toBe("[\n    1, 2,\n    3,\n]");
     expect(python({ a: [true, null, "x"], b: 1.5 })).toBe('{"a": [True, None, "x"], "b": 1.5}');
   });
+});
+
+it("rows out of view are counted to the last, and those of which a part is hidden among them", () => {
+  expect([414, 413, 400, 391, 46, 0].map((seen) => rowsBelow(18, 414, seen))).toEqual([0, 0, 1, 1, 16, 18]);
+  expect(rowsBelow(0, 0, 0)).toBe(0);
+  expect([0, 1, 1200].map(belowWords)).toEqual(["", "↓ 1 more row below", "↓ 1,200 more rows below"]);
 });
 
 it("a message is taken apart to the last byte", () => {

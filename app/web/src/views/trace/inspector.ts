@@ -7,6 +7,7 @@ import type { Explanation, Role } from "../../math/layer";
 import type { App } from "../../state/app";
 import { type Served, valuesOf } from "../../state/served";
 import { agrees, verdict } from "./agreement";
+import { belowWords } from "./below";
 import { facts } from "./facts";
 import { isMade, placeOf, SYMBOL } from "./names";
 import { symbol } from "./tensor";
@@ -19,6 +20,8 @@ const SHORT = 24;
 export function inspector(app: App): HTMLElement {
   const all = signal(false);
   const rest = memo(() => Math.max(0, (app.explanation()?.terms.length ?? 0) - SHORT));
+  // Under the pointer cells change too fast for a thousand rows.
+  const terms = termTable(app, () => (all() && !app.hover() ? Infinity : SHORT));
   return h("aside", { class: "inspector", "aria-label": "Inspector" },
     () => {
       const of = app.explanation();
@@ -26,9 +29,8 @@ export function inspector(app: App): HTMLElement {
       if (!of || !served) return h("p", { class: "hint" }, "Choose a cell in any grid to see the terms that made it.");
       return [heading(app, served, of), h("p", { class: "sentence" }, sentence(served, of))];
     },
-    // Under the pointer cells change too fast for a thousand rows.
-    termTable(app, () => (all() && !app.hover() ? Infinity : SHORT)),
-    more(rest, all),
+    terms.frame,
+    h("div", { class: "terms-foot" }, h("span", { class: "terms-below" }, () => belowWords(terms.below())), more(rest, all)),
     () => {
       const of = app.explanation();
       const served = app.session.served();

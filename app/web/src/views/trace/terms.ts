@@ -10,6 +10,7 @@ import { position } from "../../math/shape";
 import type { App } from "../../state/app";
 import type { Served } from "../../state/served";
 import { theme } from "../../state/theme";
+import { below } from "./below";
 import { SYMBOL } from "./names";
 import { scaleFor } from "./planes";
 import { type Colours, type Entry, type Line, rewrite } from "./rows";
@@ -135,8 +136,14 @@ export function isDense(lines: readonly Line[]): boolean {
   return FONT * widest.reduce((sum, one) => sum + one, 0) > ROOM;
 }
 
+export interface TermTable {
+  readonly frame: HTMLElement;
+  /** Rows that are listed, and out of view below. */
+  readonly below: Read<number>;
+}
+
 /** @param most how many terms to list. */
-export function termTable(app: App, most: Read<number>): HTMLElement {
+export function termTable(app: App, most: Read<number>): TermTable {
   const body = h("tbody");
   const rowOf = (event: Event) => {
     const row = (event.target as Element).closest("tr");
@@ -152,12 +159,19 @@ export function termTable(app: App, most: Read<number>): HTMLElement {
     return of && served && of.terms.length > 0 ? JSON.stringify(titlesOf(served, columnsOf(of))) : "";
   });
   const dense = signal(false);
-  const frame = h("div", { class: "terms-frame", tabindex: 0, role: "region", "aria-label": "Terms", hidden: () => titles() === "" },
+  const frame = h("div", {
+    class: "terms-frame", tabindex: 0, role: "region", "aria-label": "Terms", hidden: () => titles() === "",
+    "data-long": () => (most() === Infinity ? "1" : null),
+  },
     h("table", {
       class: "terms", "data-dense": () => (dense() ? "1" : null), onPointerleave: () => app.term.set(-1), onPointerover: (event: Event) => app.term.set(rowOf(event)),
       onClick: (event: Event) => open(rowOf(event)),
     },
       h("thead", null, () => titles() !== "" && head(JSON.parse(titles()) as Title[])), body));
+  const under = below(frame, body);
+  effect(() => {
+    frame.dataset.below = String(under());
+  });
   let shown: readonly Line[] = [];
   let scrolled = false;
   frame.addEventListener("scroll", () => {
@@ -174,5 +188,5 @@ export function termTable(app: App, most: Read<number>): HTMLElement {
     // Asked for only where it does something: it makes the browser lay out the page at once.
     if (scrolled) frame.scrollTop = 0;
   });
-  return frame;
+  return { frame, below: under };
 }
