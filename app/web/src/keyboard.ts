@@ -15,10 +15,7 @@ function turnPage(app: App, by: number): void {
   const shape = app.shapes()[SPACE[active.role] === "y" ? "y" : "x"]!;
   const both = !isConvolution(served.spec.op);
   const [key, space] = SPACE[active.role] === "y" ? (["o", "y"] as const) : (["c", "x"] as const);
-  app.wish.update((wish) => {
-    const next = (app.pick()[key] + by + shape[1]) % shape[1];
-    return both ? { ...wish, c: next, o: next } : { ...wish, [key]: next };
-  });
+  app.showChannel(key, (app.pick()[key] + by + shape[1]) % shape[1]);
   app.carry(1, app.pick()[key], both ? undefined : [space]);
 }
 

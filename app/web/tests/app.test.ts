@@ -3,6 +3,7 @@ import { Client } from "../src/client";
 import { signal } from "../src/core/signal";
 import { buildLayer } from "../src/math/build";
 import { App, FIRST_BOARD } from "../src/state/app";
+import { planeWords } from "../src/state/channels";
 import type { Key } from "../src/state/key";
 import type { Served } from "../src/state/served";
 import { type Editable, start } from "../src/state/spec";
@@ -51,6 +52,54 @@ describe("a sweep", () => {
 it("a link's padding that would take away all of a checkerboard is not valid", () => {
   expect(readHash("#board=3.2.9.ones")).toMatchObject({ board: FIRST_BOARD, ignored: ["board"] });
   expect(readHash("#board=7.2.3.ones")).toMatchObject({ board: { kernel: 7, padding: 3 }, ignored: [] });
+});
+
+/** A page that shows a layer of 1×1 with two groups: X has `c` channels, Y `o`. */
+function grouped(op: "conv" | "conv_transpose", c: number, o: number, groups = 2): App {
+  const app = shown(1);
+  const config = { groups };
+  const shapes = { x: [1, c, 2, 2], weight: op === "conv" ? [o, c / groups, 1, 1] : [c, o / groups, 1, 1], y: [1, o, 2, 2] };
+  const given = { x: new Float32Array(4 * c), weight: new Float32Array((c * o) / groups), dy: new Float32Array(4 * o) };
+  const layer = buildLayer(op, config, { shapes, padding: [[0, 0], [0, 0]] }, given);
+  app.session.served.set({ spec: { ...start(op), config }, shapes, given, made: {}, layer } as unknown as Served);
+  return app;
+}
+
+describe("channels with groups", () => {
+  const onShow = (app: App) => [app.pick().c, app.pick().o, ...planeWords(app.session.served()!, app.pick())];
+
+  it("are shown beside those of their group, whichever of them is chosen", () => {
+    const app = grouped("conv", 4, 6);
+    expect(onShow(app)).toEqual([0, 0, "o = 0, i = 0", "reads X channel 0"]);
+    app.showChannel("c", 3);
+    expect(onShow(app)).toEqual([3, 3, "o = 3, i = 1", "reads X channel 3"]);
+    app.showChannel("o", 5);
+    expect(onShow(app)).toEqual([3, 5, "o = 5, i = 1", "reads X channel 3"]);
+    app.showChannel("o", 1);
+    expect(onShow(app)).toEqual([1, 1, "o = 1, i = 1", "reads X channel 1"]);
+    app.reveal("weight", 4 * 2 + 1);
+    expect(onShow(app)).toEqual([3, 4, "o = 4, i = 1", "reads X channel 3"]);
+    app.reveal("dy", 0);
+    expect(onShow(app).slice(0, 2)).toEqual([1, 0]);
+    // As an older link may have them.
+    app.wish.set({ ...app.wish(), c: 2, o: 1 });
+    expect(onShow(app)).toEqual([2, 4, "o = 4, i = 0", "reads X channel 2"]);
+  });
+
+  it("have the order and the meaning of a transposed convolution's weight", () => {
+    const app = grouped("conv_transpose", 4, 6);
+    app.showChannel("o", 5);
+    expect(onShow(app)).toEqual([2, 5, "i = 2, o = 2", "adds to Y channel 5"]);
+    app.reveal("weight", 1 * 3 + 1);
+    expect(onShow(app)).toEqual([1, 1, "i = 1, o = 1", "adds to Y channel 1"]);
+  });
+
+  it("any meets any where there is one group, and a lone plane is not named", () => {
+    const app = grouped("conv", 2, 2, 1);
+    app.showChannel("c", 1);
+    expect(onShow(app)).toEqual([1, 0, "o = 0, i = 1"]);
+    expect(onShow(grouped("conv", 1, 1, 1))).toEqual([0, 0]);
+  });
 });
 
 describe("another sample", () => {

@@ -7,9 +7,10 @@ import { edited } from "../data/fill";
 import { type Explanation, type Role, type Space, SPACE } from "../math/layer";
 import { flat, plane, type Shape5, unravel } from "../math/shape";
 import { FIRST_IMAGE, type ImageSettings } from "../views/image/settings";
+import { facing } from "./channels";
 import type { Key } from "./key";
 import { Session } from "./session";
-import { type Editable, isConvolution, type Spec, start, wantedBy } from "./spec";
+import { type Editable, type Spec, start, wantedBy } from "./spec";
 
 export const VIEWS = ["trace", "verify", "checkerboard", "request", "image"] as const;
 export type View = (typeof VIEWS)[number];
@@ -96,8 +97,7 @@ export class App {
     const { x, y, weight } = this.shapes();
     if (!x || !y) return wish;
     const c = clamp(wish.c, x[1]);
-    const served = this.session.served()!;
-    const o = isConvolution(served.spec.op) ? clamp(wish.o, y[1]) : c;
+    const o = facing(this.session.served()!, "c", c, clamp(wish.o, y[1]));
     return {
       n: clamp(wish.n, x[0]), c, o, xd: clamp(wish.xd, x[2]), yd: clamp(wish.yd, y[2]),
       kd: clamp(wish.kd, weight?.[2] ?? 1),
@@ -171,6 +171,15 @@ export class App {
     }
   }
 
+  /** Shows a channel of X (`c`) or of Y (`o`), and one that it meets beside it. */
+  showChannel(side: "c" | "o", channel: number): void {
+    const served = this.session.served.peek();
+    if (!served) return;
+    const other = side === "c" ? "o" : "c";
+    const beside = facing(served, side, channel, this.pick()[other]);
+    this.wish.update((wish) => ({ ...wish, [side]: channel, [other]: beside }));
+  }
+
   showSample(n: number): void {
     batch(() => {
       this.wish.update((wish) => ({ ...wish, n }));
@@ -187,17 +196,15 @@ export class App {
     const shape = this.shapes()[role];
     if (!shape) return;
     const [a, b, d] = unravel(shape, index);
-    const { op, config } = this.session.served()!.spec;
+    const served = this.session.served()!;
+    const { c, o } = this.pick();
     const change: Partial<Record<keyof Pick, number>> = {};
-    if (role === "x" || role === "dx" || role === "indices") Object.assign(change, { n: a, c: b, xd: d });
-    else if (role === "y" || role === "dy") Object.assign(change, { n: a, o: b, yd: d });
-    else if (role === "weight" || role === "dweight") {
-      const groups = typeof config.groups === "number" ? config.groups : 1;
-      const group = Math.floor(a / (shape[0] / groups));
-      const other = group * shape[1] + b;
-      Object.assign(change, op === "conv" ? { o: a, c: other, kd: d } : { c: a, o: other, kd: d });
+    if (SPACE[role] === "x") Object.assign(change, { n: a, c: b, o: facing(served, "c", b, o), xd: d });
+    else if (SPACE[role] === "y") Object.assign(change, { n: a, c: facing(served, "o", b, c), o: b, yd: d });
+    else if (SPACE[role] === "weight") {
+      const side = served.spec.op === "conv" ? "o" : "c";
+      Object.assign(change, { [side]: a, [side === "o" ? "c" : "o"]: facing(served, side, a, b), kd: d });
     }
-    if (!isConvolution(op)) change.c ??= change.o;
     batch(() => {
       this.wish.update((wish) => ({ ...wish, ...change }));
       this.pin(role, index);
@@ -229,15 +236,4 @@ export class App {
       this.step.set(null);
     });
   }
-}
-
-/** The group-local second index of the weight plane that belongs to a pair of channels. */
-export function weightPlane(app: App): readonly [number, number] {
-  const served = app.session.served()!;
-  const shape = served.layer.shapes.weight!;
-  const { c, o } = app.pick();
-  const [outer, other] = served.spec.op === "conv" ? [o, c] : [c, o];
-  const groups = typeof served.spec.config.groups === "number" ? served.spec.config.groups : 1;
-  const group = Math.floor(outer / (shape[0] / groups));
-  return [outer, clamp(other - group * shape[1], shape[1])];
 }

@@ -8,7 +8,7 @@ import { PADDING } from "../../math/axis";
 import { MADE, type Role, SPACE } from "../../math/layer";
 import { type Shape5, size, unravel } from "../../math/shape";
 import type { App } from "../../state/app";
-import { weightPlane } from "../../state/app";
+import { weightPlane } from "../../state/channels";
 import { type Served, valuesOf } from "../../state/served";
 import { isConvolution } from "../../state/spec";
 import { copiesOf, denseSpace, ringOf } from "./ring";
@@ -26,9 +26,10 @@ export interface Slice {
 export function sliceOf(app: App, role: Role): Slice {
   const shape = app.shapes()[role]!;
   const [, s1, s2, rows, cols] = shape;
-  const { n, c, o, xd, yd, kd } = app.pick();
+  const pick = app.pick();
+  const { n, c, o, xd, yd, kd } = pick;
   if (SPACE[role] === "bias") return { shape, base: 0, rows: 1, cols: shape[1] };
-  const [a, b, d] = SPACE[role] === "x" ? [n, c, xd] : SPACE[role] === "y" ? [n, o, yd] : [...weightPlane(app), kd];
+  const [a, b, d] = SPACE[role] === "x" ? [n, c, xd] : SPACE[role] === "y" ? [n, o, yd] : [...weightPlane(app.session.served()!, pick), kd];
   return { shape, base: ((a * s1 + b) * s2 + d) * rows * cols, rows, cols };
 }
 

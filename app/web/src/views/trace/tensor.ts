@@ -12,7 +12,8 @@ import { thumbnails } from "../../grid/thumbnails";
 import { type Role, SPACE } from "../../math/layer";
 import { plane as planeSize } from "../../math/shape";
 import type { App } from "../../state/app";
-import { isConvolution, type Editable, wantedBy } from "../../state/spec";
+import { planeWords } from "../../state/channels";
+import { type Editable, wantedBy } from "../../state/spec";
 import { valuesOf } from "../../state/served";
 import { IN_WORDS, isMade, placeOf, SYMBOL } from "./names";
 import { copied, paste } from "./paste";
@@ -87,7 +88,8 @@ function describe(app: App, role: Role, index: number): string {
 
 /** The planes of a tensor as small pictures, and depth where there is one. */
 function pages(app: App, planes: Planes, role: Role): Child {
-  if (SPACE[role] === "bias" || SPACE[role] === "weight") return SPACE[role] === "weight" ? depth(app, role) : null;
+  if (SPACE[role] === "bias") return null;
+  if (SPACE[role] === "weight") return [planeOf(app), depth(app, role)];
   const channels = memo(() => app.shapes()[role]?.[1] ?? 1);
   const key = SPACE[role] === "x" ? "c" : "o";
   const lit = computed(() => {
@@ -97,10 +99,6 @@ function pages(app: App, planes: Planes, role: Role): Child {
     const area = planeSize(shape);
     for (const index of app.explanation()?.lit[SPACE[role]] ?? []) found.add(Math.floor(index / area) % shape[1]);
     return found;
-  });
-  const choose = (channel: number) => app.wish.update((wish) => {
-    const served = app.session.served();
-    return served && isConvolution(served.spec.op) ? { ...wish, [key]: channel } : { ...wish, c: channel, o: channel };
   });
   return [
     () => channels() > 1 && thumbnails({
@@ -116,10 +114,16 @@ function pages(app: App, planes: Planes, role: Role): Child {
         return { rows: shape[3], cols: shape[4], base, values: valuesOf(app.session.served()!, role)! };
       },
       lit: (channel) => lit().has(channel),
-      choose,
+      choose: (channel) => app.showChannel(key, channel),
     }),
     depth(app, role),
   ];
+}
+
+/** Of the weight's planes, which X's and Y's small pictures choose between them, the one on show. */
+function planeOf(app: App): Child {
+  const words = memo(() => planeWords(app.session.served()!, app.pick()).join("\n"));
+  return () => words() !== "" && h("span", { class: "plane-words" }, words().split("\n").map((one) => h("span", null, one, " ")));
 }
 
 function depth(app: App, role: Role): Child {
