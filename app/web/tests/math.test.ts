@@ -125,6 +125,20 @@ describe("convolution and its transpose", () => {
     expect(unread(9, 4, 2, 1)).toBe(65);
   });
 
+  it("has dY, the slope and z apart in the terms of an activation's gradients", () => {
+    const shapes = { x: [1, 1, 2], weight: [1, 1, 1], y: [1, 1, 2] };
+    const given = { x: Float64Array.of(1, 2), weight: Float64Array.of(3), bias: Float64Array.of(-4), dy: Float64Array.of(5, 7) };
+    const layer = buildLayer("conv", { activation: { name: "leaky_relu", alpha: 0.5 } }, { shapes, padding: [[0, 0]] }, given);
+    const factors = (role: Role, index: number) => layer.explain(role, index).terms.map(({ parts, value }) =>
+      [...parts.map((part) => [part.role, part.value, ...(part.of ? [part.label, part.of.name, part.of.value] : [])]), value]);
+    expect(factors("dx", 0)).toEqual([[["dy", 5], ["factor", 0.5, "φ′", "z", -1], ["weight", 3], 7.5]]);
+    expect(factors("dweight", 0)).toEqual([
+      [["dy", 5], ["factor", 0.5, "φ′", "z", -1], ["x", 1], 2.5], [["dy", 7], ["factor", 1, "φ′", "z", 2], ["x", 2], 14],
+    ]);
+    expect(factors("dbias", 0)).toEqual([[["dy", 5], ["factor", 0.5, "φ′", "z", -1], 2.5], [["dy", 7], ["factor", 1, "φ′", "z", 2], 7]]);
+    expect(factors("dy", 1)).toEqual([[["dy", 7], ["factor", 1, "φ′", "z", 2], ["weight", 3], 21]]);
+  });
+
   it("carries an activation through: dy after it, dz before it", () => {
     const names = ["relu", "leaky_relu", "elu", "selu", "gelu", { name: "gelu", approximate: true }, "silu",
       "sigmoid", "hard_sigmoid", "tanh", "softplus", "exponential", { name: "affine", slope: 3 }];

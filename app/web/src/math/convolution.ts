@@ -8,6 +8,10 @@ import {
 import { type ConvolutionParts, KINK, Products } from "./products";
 import { size } from "./shape";
 
+function product(...parts: readonly Part[]): Term {
+  return { parts, value: parts.reduce((value, part) => value * part.value, 1) };
+}
+
 export class Convolution implements Layer {
   readonly op: string;
   readonly dims: number;
@@ -23,11 +27,6 @@ export class Convolution implements Layer {
     this.products = new Products(of);
     this.shapes = this.products.shapes;
     this.sweep = this.products.sweep;
-  }
-
-  private gradient(y: number): Part {
-    if (!this.products.act) return { role: "dy", index: y, value: this.of.given.dy![y] };
-    return { role: "dz", index: y, value: this.products.dz(y) };
   }
 
   private cell(role: "x" | "weight", index: number): Part {
@@ -63,8 +62,7 @@ export class Convolution implements Layer {
         return;
       }
       lit.add("x", x);
-      const parts = [this.cell("x", x), this.cell("weight", w)];
-      terms.push({ parts, value: parts[0].value * parts[1].value });
+      terms.push(product(this.cell("x", x), this.cell("weight", w)));
     });
     const { bias } = this.of.given;
     if (bias) {
@@ -90,20 +88,14 @@ export class Convolution implements Layer {
         return;
       }
       lit.add("y", y);
-      terms.push(role === "dx" ? this.product(this.gradient(y), w) : this.use(index, w, y));
+      terms.push(role === "dx" ? product(...this.products.gradient(y), this.cell("weight", w)) : this.use(index, w, y));
       if (role === "dx") this.products.loosen(slack, y, this.of.given.weight![w]);
     });
     return explanation(role, index, role === "dx" ? "sum" : "given", terms, lit, { padding, doubt: slack.doubt(KINK) });
   }
 
-  private product(gradient: Part, weight: number): Term {
-    const w = this.cell("weight", weight);
-    return { parts: [gradient, w], value: gradient.value * w.value };
-  }
-
   private use(x: number, weight: number, y: number): Term {
-    const parts = [this.cell("x", x), this.cell("weight", weight)];
-    return { parts, value: parts[0].value * parts[1].value, into: { role: "y", index: y, value: 0 } };
+    return { ...product(this.cell("x", x), this.cell("weight", weight)), into: { role: "y", index: y, value: 0 } };
   }
 
   private explainWeight(role: "weight" | "dweight", index: number): Explanation {
@@ -117,9 +109,9 @@ export class Convolution implements Layer {
         terms.push(this.use(x, index, y));
         return;
       }
-      const parts = [this.gradient(y), this.cell("x", x)];
-      terms.push({ parts, value: parts[0].value * parts[1].value });
-      this.products.loosen(slack, y, parts[1].value);
+      const met = this.cell("x", x);
+      terms.push(product(...this.products.gradient(y), met));
+      this.products.loosen(slack, y, met.value);
     });
     if (role === "weight") return explanation(role, index, "given", terms, lit);
     return explanation(role, index, "sum", terms, lit, this.mean(slack));
@@ -137,8 +129,7 @@ export class Convolution implements Layer {
         const value = this.of.given.bias?.[index] ?? 0;
         terms.push({ parts: [{ role, index, value }], value, into: { role: "y", index: y, value: 0 } });
       } else {
-        const gradient = this.gradient(y);
-        terms.push({ parts: [gradient], value: gradient.value });
+        terms.push(product(...this.products.gradient(y)));
         this.products.loosen(slack, y);
       }
     }
@@ -150,7 +141,7 @@ export class Convolution implements Layer {
     const lit = new Lit();
     const terms: Term[] = [];
     let padding = 0;
-    const gradient = this.gradient(index);
+    const gradient = this.products.gradient(index);
     this.products.ofY(index, (x, w) => {
       lit.add("weight", w);
       if (x === PADDING) {
@@ -158,7 +149,7 @@ export class Convolution implements Layer {
         return;
       }
       lit.add("x", x);
-      terms.push({ ...this.product(gradient, w), into: { role: "dx", index: x, value: 0 } });
+      terms.push({ ...product(...gradient, this.cell("weight", w)), into: { role: "dx", index: x, value: 0 } });
     });
     if (this.of.given.bias) lit.add("bias", this.products.channelOf(index));
     return explanation("dy", index, "given", terms, lit, { padding });

@@ -26,10 +26,12 @@ export type Given = Partial<Record<Role, Values>>;
 
 /** One factor of a term: a cell of a tensor, or a plain coefficient (no role). */
 export interface Part {
-  readonly role: Role | "dz" | "factor";
+  readonly role: Role | "factor";
   readonly index: number;
   readonly value: number;
   readonly label?: string;
+  /** What a coefficient is the function of. */
+  readonly of?: { readonly name: string; readonly value: number };
 }
 
 export interface Term {

@@ -77,7 +77,7 @@ export class Pointwise implements Layer {
     const gradient: Part = { role: "dy", index: y, value: this.given.dy![y] };
     if (!this.act) return { parts: [gradient], value: gradient.value };
     const slope = this.slope(x);
-    const factor: Part = { role: "factor", index: -1, value: slope, label: `${this.act.name}′(x)` };
+    const factor: Part = { role: "factor", index: -1, value: slope, label: "φ′", of: { name: "x", value: this.given.x![x] } };
     return { parts: [gradient, factor], value: gradient.value * slope };
   }
 

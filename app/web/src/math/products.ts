@@ -7,7 +7,7 @@ import { activation, type Activation } from "./activation";
 import { type Axes, PADDING } from "./axis";
 import { Correlation } from "./correlation";
 import { overflows, ROUNDING, type Slack } from "./doubt";
-import type { Given, Made, Role } from "./layer";
+import type { Given, Made, Part, Role } from "./layer";
 import { plane, type Shape5, size } from "./shape";
 
 export interface ConvolutionParts {
@@ -82,10 +82,21 @@ export class Products {
     return Math.floor(y / this.area) % this.channels;
   }
 
-  /** The gradient of an output before its activation. */
-  dz(y: number): number {
-    this.z ??= this.act && this.outputs(Infinity);
-    return this.of.given.dy![y] * (this.act ? this.act.slope(this.z![y]) : 1);
+  /** An output before its activation. */
+  private before(y: number): number {
+    this.z ??= this.outputs(Infinity);
+    return this.z[y];
+  }
+
+  private slope(y: number): number {
+    return this.act ? this.act.slope(this.before(y)) : 1;
+  }
+
+  /** The factors whose product is the gradient of an output before its activation. */
+  gradient(y: number): readonly Part[] {
+    const dy: Part = { role: "dy", index: y, value: this.of.given.dy![y] };
+    if (!this.act) return [dy];
+    return [dy, { role: "factor", index: -1, value: this.slope(y), label: "φ′", of: { name: "z", value: this.before(y) } }];
   }
 
   /** Adds how far a term, a factor times the gradient of an output before its activation, may be off since z is at a kink within rounding. */
@@ -99,8 +110,7 @@ export class Products {
   /** From the slope that the page takes to the least and the largest that z may have; none where z is at no kink. */
   private jump(y: number, { kinks, slope }: Activation): readonly number[] {
     const { x, weight, bias } = this.of.given;
-    this.z ??= this.outputs(Infinity);
-    const z = this.z[y];
+    const z = this.before(y);
     const first = bias ? bias[this.channelOf(y)] : 0;
     let reach = Math.abs(first);
     let whole = Number.isInteger(first);
@@ -185,7 +195,7 @@ export class Products {
   }
 
   private gradients(): Float64Array {
-    return this.fill("dy", (y) => this.dz(y));
+    return this.fill("dy", (y) => this.of.given.dy![y] * this.slope(y));
   }
 
   /** Whether the meeting of x and y belongs to the first `until` sweep positions. */

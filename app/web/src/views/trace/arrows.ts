@@ -22,7 +22,7 @@ export function arrowsOf(of: Explanation): Arrow[] {
   for (const term of of.terms) {
     if (term.idle) continue;
     const other = term.into ?? term.parts[0];
-    if (other.role === "factor" || other.role === "dz") continue;
+    if (other.role === "factor") continue;
     const self = { role: of.role, index: of.index };
     const far = { role: other.role, index: other.index };
     const outward = of.role === "x" || of.role === "dy";

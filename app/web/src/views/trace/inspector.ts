@@ -6,12 +6,14 @@ import { count, full } from "../../core/format";
 import type { Explanation, Role } from "../../math/layer";
 import type { App } from "../../state/app";
 import { type Served, valuesOf } from "../../state/served";
+import { isConvolution } from "../../state/spec";
 import { agrees, verdict } from "./agreement";
 import { belowWords } from "./below";
+import { coloursOf } from "./columns";
 import { facts } from "./facts";
 import { isMade, placeOf, SYMBOL } from "./names";
 import { symbol } from "./tensor";
-import { coloursOf, termTable } from "./terms";
+import { termTable } from "./terms";
 import { sentence } from "./words";
 
 /** Terms shown before the user asks for all, about as many as there is room for. */
@@ -65,10 +67,11 @@ function total(served: Served, of: Explanation): Child {
   if (!isMade(of.role)) return null;
   const value = valuesOf(served, of.role)![of.index];
   const good = agrees(of, value);
+  const bent = of.role === "y" && isConvolution(served.spec.op) && of.after.length > 0;
   const line = (name: Child, number: string, id: string) =>
     h("div", { class: "total-line", "data-total": id }, h("span", null, name), h("span", { class: "num" }, number));
   return h("div", { class: "total", "data-agrees": String(good), "data-own": of.value, "data-served": value },
-    line(SUM_WORDS[of.kind], full(of.total), "sum"),
+    line(SUM_WORDS[of.kind] + (bent ? ", z" : ""), full(of.total), "sum"),
     of.after.map((step) => line(step.label, full(step.value), "after")),
     line("The service’s value", full(value), "served"),
     h("p", { class: good ? "verdict good" : "verdict bad" },

@@ -146,10 +146,8 @@ export class Planes {
     const term = this.app.explanation()!.terms[this.app.term()];
     if (!term) return [];
     const parts = term.into ? [...term.parts, term.into] : term.parts;
-    return parts.flatMap((part) => {
-      const name = part.role === "dz" ? "dy" : part.role;
-      return name !== "factor" && SPACE[name] === SPACE[role] && (name === role || term.parts.length === 1) ? [part.index] : [];
-    });
+    return parts.flatMap(({ role: name, index }) =>
+      name !== "factor" && SPACE[name] === SPACE[role] && (name === role || term.parts.length === 1) ? [index] : []);
   }
 
   /** Where the window of the chosen cell reaches over the edge. */

@@ -17,6 +17,8 @@ export interface Colours {
 export interface Line {
   readonly entries: readonly Entry[];
   readonly idle: boolean;
+  /** What there is no room for in the line. */
+  readonly title: string;
 }
 
 /** Makes a cell what it is to be; `before` is what it was. */
@@ -34,10 +36,11 @@ function write(cell: HTMLTableCellElement, before: Entry | undefined, { kind, te
 /** Turns the rows of `before` into those of `now`, touching only what differs. */
 export function rewrite(body: HTMLTableSectionElement, before: readonly Line[], now: readonly Line[]): void {
   while (body.rows.length > now.length) body.deleteRow(-1);
-  now.forEach(({ entries, idle }, at) => {
+  now.forEach(({ entries, idle, title }, at) => {
     const old: Line | undefined = before[at];
     const row = old ? body.rows[at] : body.insertRow();
     if (old?.idle !== idle) row.dataset.idle = idle ? "1" : "0";
+    if ((old?.title ?? "") !== title) row.title = title;
     while (row.cells.length > entries.length) row.deleteCell(-1);
     entries.forEach((entry, column) => write(row.cells[column] ?? row.insertCell(), old?.entries[column], entry));
   });

@@ -103,10 +103,18 @@ function carriedWords(of: Explanation, op: string): string {
   }
 }
 
+/** What φ′ and z are, where they are among the factors; of a single output z is told too. */
+function slopeWords(of: Explanation, config: Config): string {
+  const bent = of.terms.flatMap(({ parts }) => parts.find((part) => part.of) ?? [])[0];
+  if (!bent) return "";
+  const z = of.role === "dy" ? `z = ${full(bent.of!.value)}` : "z";
+  return ` φ′ is the slope of ${activation(config.activation)!.name} at ${z}, the output before it.`;
+}
+
 export function sentence(served: Served, of: Explanation): string {
-  const { op } = served.spec;
-  if (isConvolution(op)) return convolutionWords(of, op === "conv_transpose");
-  return op.includes("unpool") || op === "activation" ? carriedWords(of, op) : poolWords(of, op, served.spec.config);
+  const { op, config } = served.spec;
+  if (isConvolution(op)) return convolutionWords(of, op === "conv_transpose") + slopeWords(of, config);
+  return op.includes("unpool") || op === "activation" ? carriedWords(of, op) : poolWords(of, op, config);
 }
 
 interface Formulas {
