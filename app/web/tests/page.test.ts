@@ -276,6 +276,11 @@ describe("the formulas above the grids", () => {
     expect(of("avg_pool", { kernel: 2 })).toBe("Y = mean over each window of X; dX = Σ dY / count");
   });
 
+  it("have the division of a mean over samples", () => {
+    expect(of("conv", { grad_reduction: "mean" }, true)).toBe("Y = W ⋆ X + b; dX = Wᵀ dY,  dW = (dY ⋆ X) / N,  db = (Σ dY) / N");
+    expect(of("conv_transpose", { grad_reduction: "mean", activation: "tanh" })).toBe("Y = φ(Wᵀ X); dX = W ⋆ (dY·φ′),  dW = (X ⋆ (dY·φ′)) / N");
+  });
+
   it("have the bias, the activation with its slope, and the sign of a flipped kernel", () => {
     expect(of("conv", {}, true)).toBe("Y = W ⋆ X + b; dX = Wᵀ dY,  dW = dY ⋆ X,  db = Σ dY");
     expect(of("conv", { activation: "relu" })).toBe("Y = φ(W ⋆ X); dX = Wᵀ(dY·φ′),  dW = (dY·φ′) ⋆ X");

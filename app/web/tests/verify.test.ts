@@ -127,6 +127,19 @@ describe("finite differences", () => {
   });
 });
 
+it("a mean over samples is said to be divided by, where laws are of sums", async () => {
+  const [mean, sum] = ["mean", "sum"].map((grad_reduction) => served("conv", { grad_reduction }, {}));
+  for (const dtype of ["float32", "float64"] as const) {
+    const [x, weight] = await adjoint(service(RIGHT), mean, dtype, never);
+    expect(weight).toMatchObject({ passed: true, note: "relative to ‖dY‖·‖Y‖; dW before its division by N = 1, which “grad_reduction: mean” asks for" });
+    expect(x.note).toBe("relative to ‖dY‖·‖Y‖");
+    expect((await adjoint(service(RIGHT), sum, dtype, never))[1].note).toBe("relative to ‖dY‖·‖Y‖");
+  }
+  expect((await of(mean, "weight")).law).toBe("Move one weight by ±0.01 and see how ⟨dY, Y⟩ changes, divided by N = 1 as “grad_reduction: mean” asks.");
+  expect((await of(mean)).law).toBe((await of(sum)).law);
+  expect((await of(sum, "weight")).law).toBe("Move one weight by ±0.01 and see how ⟨dY, Y⟩ changes.");
+});
+
 describe("the adjoint law", () => {
   it("has nothing to say where sums leave float32, and fails where only the service's do", async () => {
     const huge = served("conv", {}, { 12: 3e38 }, RIGHT, [1, 1, 1, 1, 10, 1, 1, 1, 1]);

@@ -64,6 +64,9 @@ const STARTS: Readonly<Record<string, Start>> = {
 
 export const isConvolution = (op: string): boolean => op === "conv" || op === "conv_transpose";
 
+/** By how many samples the gradients of the parameters are divided; null where they are sums over them. */
+export const meanOf = ({ config, samples }: Spec): number | null => (config.grad_reduction === "mean" ? samples : null);
+
 export function start(op: string, dims = 2): Spec {
   const { size, channels, outputs = 1, config } = STARTS[op];
   const repeat = (value: number): number[] => Array<number>(dims).fill(value);

@@ -3,7 +3,7 @@
 import { count, full } from "../../core/format";
 import { activation } from "../../math/activation";
 import type { Explanation } from "../../math/layer";
-import { type Config, isConvolution, type Spec } from "../../state/spec";
+import { type Config, isConvolution, meanOf, type Spec } from "../../state/spec";
 import type { Served } from "../../state/served";
 
 function paddingWords(of: Explanation): string {
@@ -123,7 +123,8 @@ interface Formulas {
 }
 
 /** What goes back through a layer is its output's gradient, times the activation's slope where there is one. */
-function convolutionFormulas({ op, config, bias }: Spec): Formulas {
+function convolutionFormulas(spec: Spec): Formulas {
+  const { op, config, bias } = spec;
   const bent = activation(config.activation) !== null;
   const gradient = bent ? "(dY·φ′)" : "dY";
   // A kernel that is flipped convolves, and its gradient is the correlation the other way round.
@@ -134,9 +135,10 @@ function convolutionFormulas({ op, config, bias }: Spec): Formulas {
   const linear = `${transposed ? "Wᵀ X" : `W ${sign} X`}${bias ? " + b" : ""}`;
   const dx = transposed ? `W ${sign} ${gradient}` : stamped(gradient);
   const dw = transposed === flipped ? `${gradient} ⋆ X` : `X ⋆ ${gradient}`;
+  const share = (sum: string) => (meanOf(spec) === null ? sum : `(${sum}) / N`);
   return {
     forward: `Y = ${bent ? `φ(${linear})` : linear}`,
-    backward: `dX = ${dx},  dW = ${dw}${bias ? `,  db = Σ ${bent ? "dY·φ′" : "dY"}` : ""}`,
+    backward: `dX = ${dx},  dW = ${share(dw)}${bias ? `,  db = ${share(`Σ ${bent ? "dY·φ′" : "dY"}`)}` : ""}`,
   };
 }
 

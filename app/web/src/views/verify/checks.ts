@@ -6,7 +6,7 @@ import { buildLayer } from "../../math/build";
 import { type Layer, type Made, MADE, type Role } from "../../math/layer";
 import { size } from "../../math/shape";
 import { type Served, valuesOf } from "../../state/served";
-import { isConvolution } from "../../state/spec";
+import { isConvolution, meanOf } from "../../state/spec";
 import { agrees, excused, same } from "../trace/agreement";
 import { ask, type Dtype, type Numbers } from "./ask";
 import { differences } from "./differences";
@@ -122,6 +122,7 @@ export async function adjoint(client: Client, served: Served, dtype: Dtype, sign
   const reach = norm(served.given.dy!) * norm(answer.y!) || 1;
   const { bias: _, ...given } = served.given;
   const layer = buildLayer(linear.op, linear.config, served, given);
+  const whole = meanOf(spec);
   const without = [spec.bias && "bias", isConvolution(spec.op) && spec.config.activation && "activation"].filter(Boolean);
   return laws.map(([role, made, law]) => {
     const error = Math.abs(left - dot(answer[made]!, served.given[role]!)) / reach;
@@ -131,7 +132,10 @@ export async function adjoint(client: Client, served: Served, dtype: Dtype, sign
       ...named, error, passed: left === 0 && error === 0 ? null : error <= base.tolerance,
       note: left === 0 && error === 0
         ? "Both sides are zero, which proves nothing. Fill X and dY with something else."
-        : `relative to ‖dY‖·‖Y‖${without.length ? `; without ${without.join(" and ")}` : ""}`,
+        : [
+          "relative to ‖dY‖·‖Y‖", without.length > 0 && `without ${without.join(" and ")}`,
+          role === "weight" && whole !== null && `dW before its division by N = ${whole}, which “grad_reduction: mean” asks for`,
+        ].filter(Boolean).join("; "),
     };
   });
 }

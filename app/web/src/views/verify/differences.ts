@@ -8,7 +8,7 @@ import { uniform } from "../../data/rng";
 import type { Role } from "../../math/layer";
 import { size } from "../../math/shape";
 import type { Served } from "../../state/served";
-import { isConvolution } from "../../state/spec";
+import { isConvolution, meanOf } from "../../state/spec";
 import { ask, forward, type Numbers } from "./ask";
 import type { Check } from "./checks";
 import { beyond, finite, INFINITE, skips } from "./kinks";
@@ -115,21 +115,22 @@ export async function differences(
   client: Client, served: Served, role: "x" | "weight" | "bias", signal: AbortSignal, seed: number,
 ): Promise<Check> {
   const { h, tolerance: exact } = method(served);
-  const law = `Move one ${role === "x" ? "input" : role} by ±${h} and see how ⟨dY, Y⟩ changes.`;
+  const mean = role === "x" ? null : meanOf(served.spec);
+  const law = `Move one ${role === "x" ? "input" : role} by ±${h} and see how ⟨dY, Y⟩ changes${
+    mean === null ? "" : `, divided by N = ${mean} as “grad_reduction: mean” asks`}.`;
   const named = { id: `differences-${role}`, title: `Finite differences of ${NAMES[role]}`, law };
   const gradient = (await ask(client, served.spec, served, "float64", signal))[GRADIENT[role]]!;
   const allowed = bounds(served, role, h);
   if ("reason" in allowed) return { ...named, passed: null, error: null, tolerance: exact, note: allowed.reason, worst: null };
   const { reach, rounding } = allowed;
   const tolerance = exact + rounding;
-  const share = role !== "x" && served.spec.config.grad_reduction === "mean" ? served.spec.samples : 1;
   const chosen = draw(gradient, role === "x" ? MOST_X : MOST_PARAMETERS, seed);
   const [up, down] = [1, -1].map((sign) => (index: number) => served.given[role]![index] + sign * h);
   // Beside a number too large for it a step is none.
   const kept = chosen.filter((index) => up(index) > down(index) && !skips(served, role, index, h));
   const changes = kept.flatMap((index): [number, number][] => [[index, up(index)], [index, down(index)]]);
   const values = changes.length > 0 ? await losses(client, served, role, changes, signal) : [];
-  const slopes = kept.map((index, at) => (values[2 * at] - values[2 * at + 1]) / (up(index) - down(index)) / share);
+  const slopes = kept.map((index, at) => (values[2 * at] - values[2 * at + 1]) / (up(index) - down(index)) / (mean ?? 1));
   const { error, worst } = farthest(kept, slopes, gradient, reach);
   const nonzero = kept.filter((index) => gradient[index] !== 0).length;
   const skipped = chosen.length - kept.length;
