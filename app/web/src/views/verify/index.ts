@@ -53,7 +53,8 @@ export function verifyView(app: App): HTMLElement {
       h("button", { type: "button", class: "action", onClick: () => again.update((n) => n + 1) }, "Check again"),
       h("span", { class: "inline" }, "Seed of the samples ", stepper({ label: "Seed of the samples", value: seed, minimum: 0, maximum: 99999, onChange: (value) => seed.set(value) }))),
     () => state() === "failed" && h("p", { class: "refusal", role: "alert" }, "The checks could not be finished: ", failure()),
-    h("div", { class: "checks" }, () => groups(app, checks())));
+    () => state() === "failed" && checks().length > 0 && h("p", { class: "left" }, leftWords(checks().length, app.session.stale())),
+    h("div", { class: "checks" }, () => groups(app, checks(), state() === "failed")));
 }
 
 function headline(checks: readonly Check[], state: string): string {
@@ -66,15 +67,21 @@ function headline(checks: readonly Check[], state: string): string {
   return silent === 0 ? `All ${passed} checks pass` : `${count(passed, "check")} ${passed === 1 ? "passes" : "pass"}, ${silent} ${silent === 1 ? "shows" : "show"} nothing`;
 }
 
+/** Whose the checks are that were made before the service went away: a green mark alone would be taken for the layer's that is asked for. */
+function leftWords(left: number, stale: boolean): string {
+  const these = left === 1 ? "The check below is" : `The ${left} checks below are`;
+  return `${these} of the last answer that came.${stale ? " The layer that is asked for now has not been checked." : ""}`;
+}
+
 const GROUPS: readonly [string, string][] = [
   ["own", "The page’s own arithmetic"], ["adjoint", "The adjoint law"], ["differences", "Finite differences"],
 ];
 
-function groups(app: App, checks: readonly Check[]): Child {
+function groups(app: App, checks: readonly Check[], old: boolean): Child {
   return GROUPS.map(([prefix, title]) => {
     const mine = checks.filter((check) => check.id.startsWith(prefix));
     return mine.length > 0 && h("section", { class: "check-group" }, h("h3", null, title),
-      h("p", { class: "hint" }, explain(prefix)), mine.map((check) => row(app, check)));
+      h("p", { class: "hint" }, explain(prefix)), mine.map((check) => row(app, check, old)));
   });
 }
 
@@ -84,12 +91,13 @@ function explain(prefix: string): string {
   return "Nudge one number and see how much ⟨dY, Y⟩ changes: that is what a gradient means. In float64, at coordinates drawn by the seed, at least half of them where the gradient is not zero, as far as there are so many.";
 }
 
-function verdict(check: Check): Child {
+/** @param old it is of the last answer, and the service has gone away since. */
+function verdict(check: Check, old: boolean): Child {
   const [mark, word] = check.passed === null ? ["–", "shows nothing"] : check.passed ? ["✓", "passes"] : ["✗", "fails"];
-  return h("span", { class: "check-verdict" }, h("span", { class: "mark", "aria-hidden": "true" }, mark), h("span", { class: "visually-hidden" }, word));
+  return h("span", { class: "check-verdict" }, h("span", { class: "mark", "aria-hidden": "true" }, mark), h("span", { class: "visually-hidden" }, old ? `${word}, for the last answer` : word));
 }
 
-function row(app: App, check: Check): HTMLElement {
+function row(app: App, check: Check, old: boolean): HTMLElement {
   const { counts, worst } = check;
   const open = () => {
     if (!worst) return;
@@ -97,7 +105,7 @@ function row(app: App, check: Check): HTMLElement {
     app.view.set("trace");
   };
   return h("div", { class: "check", "data-check": check.id, "data-passed": String(check.passed), "data-error": check.error ?? "", "data-nonzero": counts?.nonzero ?? "" },
-    verdict(check),
+    verdict(check, old),
     h("div", { class: "check-name" }, h("strong", null, check.title), h("span", { class: "law" }, check.id.startsWith("own") ? "" : check.law)),
     h("div", { class: "check-number" },
       check.error !== null && [h("span", { class: "num" }, tiny(check.error)), h("span", { class: "muted" }, ` ≤ ${tiny(check.tolerance)}`)]),
