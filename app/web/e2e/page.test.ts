@@ -2,7 +2,7 @@
 
 import { createServer, request as forward, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { fill } from "../src/data/fill";
 import { MOST_BYTES, packNumbers } from "../src/data/pack";
@@ -178,6 +178,29 @@ describe("links", () => {
     expect(await page.locator("img").count()).toBe(0);
     await go(page, link({ op: "conv", config: { stride: evil } })).catch(() => undefined);
     expect(await page.evaluate(() => (window as { hit?: number }).hit)).toBeUndefined();
+    await done();
+  });
+
+  it("to a cell that its layer does not have say so, and the address is put right", async () => {
+    const notice = (page: Page) => page.locator(".notice").allTextContents();
+    const told = (what: string) => [expect.stringContaining(`settings that are not valid: ${what}. The usual ones are used instead.`)];
+    const { page, done } = await open(browser, link({ op: "conv", cell: "dx.0.9.9.9.9" }));
+    await expect.poll(() => notice(page)).toEqual(told("cell"));
+    expect(await page.locator(".cell-name").textContent()).toContain("[0, 0, 2, 4]");
+    await page.waitForFunction(() => location.hash.includes("view=trace") && !location.hash.includes("cell="));
+    await go(page, link({ op: "max_pool", step: "x", cell: "weight.0.0.0.1.1" }));
+    await expect.poll(() => notice(page)).toEqual(told("step, cell"));
+    await go(page, link({ op: "conv", cell: "dx.0.1.0.6.6" }));
+    await page.locator(".cell-name").getByText("[0, 1, 6, 6]").waitFor();
+    expect(await notice(page)).toEqual([]);
+    // What a change of sizes makes of the chosen cell is on show, and so in the link.
+    const height = page.getByRole("button", { name: "decrease Input H" });
+    await height.click();
+    await page.waitForFunction(() => location.hash.includes("cell=dx.0.1.0.5.6"));
+    await page.reload();
+    await settled(page);
+    expect(await page.locator(".cell-name").textContent()).toContain("[0, 1, 5, 6]");
+    expect(await notice(page)).toEqual([]);
     await done();
   });
 

@@ -1,7 +1,7 @@
 /** Keeps the address bar and the state equal, both ways. */
 
-import { batch, effect } from "../core/signal";
-import { type App, type View, VIEWS } from "./app";
+import { batch, effect, signal, untrack } from "../core/signal";
+import { type App, FIRST_CELL, type View, VIEWS } from "./app";
 import { type Linked, linkedOf, LONGEST, packHash, readHash, unpack } from "./url";
 
 const PAUSE_MS = 200;
@@ -20,11 +20,34 @@ export function apply(app: App, linked: Linked): void {
     app.image.set(linked.image);
   });
   app.session.want(linked.spec, "link");
-  const said = [
-    linked.ignored.length > 0 && `This link has settings that are not valid: ${linked.ignored.join(", ")}. The usual ones are used instead.`,
-    linked.own && !app.picture.peek() && "This view was of a picture of one’s own, which no link has: the sample is shown instead.",
+  app.notice.set(said(app, linked));
+  arrived.set(linked);
+}
+
+function said(app: App, { ignored, own }: Linked): string | null {
+  const words = [
+    ignored.length > 0 && `This link has settings that are not valid: ${ignored.join(", ")}. The usual ones are used instead.`,
+    own && !app.picture.peek() && "This view was of a picture of one’s own, which no link has: the sample is shown instead.",
   ].filter((one) => one !== false);
-  app.notice.set(said.length > 0 ? said.join(" ") : null);
+  return words.length > 0 ? words.join(" ") : null;
+}
+
+/** The link that was opened last, until its layer is there. */
+const arrived = signal<Linked | null>(null);
+
+/** Only the layer's answer tells whether it has the cell that a link asks for. */
+function followCell(app: App): void {
+  effect(() => {
+    const linked = arrived();
+    const served = app.session.served();
+    if (!linked || !served || app.session.stale()) return;
+    arrived.set(null);
+    const { pinned } = linked;
+    // Another layer was asked for meanwhile, or another cell chosen; and the usual cell is held inside whatever there is.
+    if (served.spec !== linked.spec || app.pinned.peek() !== pinned || pinned === FIRST_CELL || untrack(app.held) === pinned) return;
+    app.pinned.set(FIRST_CELL);
+    app.notice.set(said(app, { ...linked, ignored: [...linked.ignored, "cell"] }));
+  });
 }
 
 /** Makes the state that of a link. What is packed in it takes a moment, in which another may come. */
@@ -40,6 +63,7 @@ function viewOf(hash: string): View {
 }
 
 export function followAddress(app: App): void {
+  followCell(app);
   /** The address that the state was last made equal with. */
   let known = location.hash;
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -133,6 +133,15 @@ export class App {
     peek: () => untrack(this.step),
   });
 
+  /** The pinned cell, held inside its tensor, which may be smaller than the one it was chosen in; null where there is no such tensor. */
+  readonly held: Read<Cell | null> = computed(() => {
+    const pinned = this.pinned();
+    const shape = pinned && this.shapes()[pinned.role];
+    if (!pinned || !shape) return null;
+    const inside = pinned.at.every((place, axis) => place < shape[axis]);
+    return inside ? pinned : { ...pinned, at: pinned.at.map((place, axis) => clamp(place, shape[axis])) };
+  });
+
   /** The cell that everything is about: under the pointer, else pinned. */
   readonly active: Read<{ role: Role; index: number } | null> = computed(() => {
     const hover = this.hover();
@@ -140,10 +149,8 @@ export class App {
     if (hover && shapes[hover.role]) return hover;
     const swept = this.swept();
     if (swept) return swept;
-    const pinned = this.pinned();
-    const shape = pinned && shapes[pinned.role];
-    if (!pinned || !shape) return null;
-    return { role: pinned.role, index: flat(shape, pinned.at.map((v, axis) => clamp(v, shape[axis]))) };
+    const held = this.held();
+    return held && { role: held.role, index: flat(shapes[held.role]!, held.at) };
   });
 
   readonly explanation: Read<Explanation | null> = computed(() => {

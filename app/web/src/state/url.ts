@@ -33,10 +33,17 @@ export interface Linked {
 /** @param spec the layer: as it is asked for, which may not have been answered yet. */
 export function linkedOf(app: App, spec = app.session.draft()): Omit<Linked, "ignored"> {
   return {
-    view: app.view(), spec, pinned: app.pinned(),
+    view: app.view(), spec, pinned: shownCell(app),
     pick: app.wish(), direction: app.direction(), step: app.playing() ? null : app.step(), board: app.board(), image: app.image(),
     own: app.view() === "image" && app.picture() !== null,
   };
+}
+
+/** The chosen cell as it is on show: a link to one that its layer does not have would be told as not valid. The usual one goes without saying. */
+function shownCell(app: App): Cell | null {
+  const pinned = app.pinned();
+  if (app.session.stale() || !app.session.served() || JSON.stringify(pinned) === JSON.stringify(FIRST_CELL)) return pinned;
+  return app.held();
 }
 
 const list = (values: readonly number[]) => values.join(".");
