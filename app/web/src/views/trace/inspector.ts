@@ -24,7 +24,7 @@ export function inspector(app: App): HTMLElement {
   const rest = memo(() => Math.max(0, (app.explanation()?.terms.length ?? 0) - SHORT));
   // Under the pointer cells change too fast for a thousand rows.
   const terms = termTable(app, () => (all() && !app.hover() ? Infinity : SHORT));
-  return h("aside", { class: "inspector", "aria-label": "Inspector" },
+  return h("aside", { class: "inspector", "aria-label": "Inspector", tabindex: -1 },
     () => {
       const of = app.explanation();
       const served = app.session.served();
