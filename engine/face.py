@@ -136,7 +136,7 @@ def plan(
     Args:
         operation, config: as for `forward`.
         shapes: the shape of each tensor that `forward` would get.
-        dtype: of all tensors but `indices`; integers where `x` is the only one.
+        dtype: of all tensors but `indices`; one of integers is that of `x`, beside float32.
 
     Raises:
         EngineError: the one that `forward` would raise.
@@ -146,6 +146,8 @@ def plan(
         raise fail(DtypeMismatch, ("dtype",), "not accepted here", ", ".join(FLOATS), dtype)
     if not isinstance(shapes, Mapping):
         raise fail(InvalidValue, ("shapes",), "not a map", "tensor name to shape", shapes)
+    dtypes = {"x": common, "indices": "int64"}
+    others = common if common in FLOATS else "float32"
     specs = {}
     for name, shape in shapes.items():
         if not isinstance(shape, list | tuple):
@@ -153,7 +155,7 @@ def plan(
             raise fail(ShapeMismatch, loc, "not a shape", "a list of integers", shape)
         plain = (size.item() if isinstance(size, np.integer) else size for size in shape)
         sizes = (read_integer(s, ("shapes", name, i), 0) for i, s in enumerate(plain))
-        specs[name] = TensorSpec(tuple(sizes), "int64" if name == "indices" else common)
+        specs[name] = TensorSpec(tuple(sizes), dtypes.get(name, others))
     call, samples = prepare(operation, "forward", config, specs)
     return Planned(call.plan, call, samples)
 

@@ -181,9 +181,12 @@ def test_integers_are_planned_where_forward_takes_them() -> None:
     planned = engine.plan("max_pool", {"kernel": 2}, {"x": (1, 1, 4, 4)}, "uint8").report()
     assert planned["bytes"]["inputs"] == 16
     assert planned["bytes"]["outputs"] == 4 * 4
-    with pytest.raises(errors.DtypeMismatch) as caught:
-        engine.plan("conv", {}, {"x": (1, 1, 4), "weight": (1, 1, 2)}, "uint8")
-    assert caught.value.issues[0].loc == ("weight", "dtype")
+    shapes = {"x": (1, 1, 4), "weight": (1, 1, 2), "bias": (1,)}
+    beside = engine.plan("conv", {}, shapes, "uint8").report()
+    assert beside["bytes"]["inputs"] == 4 + (2 + 1) * 4
+    assert beside["bytes"]["outputs"] == 3 * 4
+    whole = engine.plan("conv", {}, shapes).report()
+    assert {**beside, "bytes": None} == {**whole, "bytes": None}
 
 
 def test_every_wrong_field_is_named_at_once() -> None:
