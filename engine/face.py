@@ -143,7 +143,8 @@ def plan(
     """
     common = full_name(dtype)
     if not isinstance(common, str) or common not in FLOATS + INTEGERS:
-        raise fail(DtypeMismatch, ("dtype",), "not accepted here", ", ".join(FLOATS), dtype)
+        accepted = ", ".join(FLOATS + INTEGERS)
+        raise fail(DtypeMismatch, ("dtype",), "not accepted here", accepted, dtype)
     if not isinstance(shapes, Mapping):
         raise fail(InvalidValue, ("shapes",), "not a map", "tensor name to shape", shapes)
     dtypes = {"x": common, "indices": "int64"}

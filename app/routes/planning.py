@@ -6,21 +6,18 @@ from dataclasses import replace
 
 import engine
 from app.wire import PlanRequest
-from engine.errors import DtypeMismatch, EngineError, Issue
+from engine.errors import EngineError, Issue
 
 
 def planned(operation: str, request: PlanRequest) -> engine.Planned:
     """Work out shapes and cost.
 
     Raises:
-        EngineError: the one that `forward` would give; of a tensor that is missing or not known, and of the
-            dtype, where they stand in the body of a plan.
+        EngineError: the one that `forward` would give; of a tensor that is missing or not known, where its
+            shape stands in the body of a plan.
     """
     try:
         return engine.plan(operation, request.config, request.shapes, request.dtype)
-    except DtypeMismatch as error:
-        # A plan has one dtype for all tensors.
-        raise DtypeMismatch([replace(issue, loc=("dtype",)) for issue in error.issues]) from None
     except EngineError as error:
         raise type(error)([_in_shapes(issue) for issue in error.issues]) from None
 

@@ -97,6 +97,33 @@ it("covers neither the cell that keys or a tap have come to, nor what takes the 
   await done();
 });
 
+it("moves nothing where it is not on show, and does not undo a scroll", async () => {
+  const { page, done } = await open(browser, "", { viewport: { width: 390, height: 844 }, hasTouch: true });
+  const scrolled = () => page.evaluate(() => scrollY);
+  await page.getByRole("button", { name: "Settings" }).click();
+  await bar(page).waitFor({ state: "hidden" });
+  await page.locator(grid("x")).focus();
+  await page.keyboard.press("ArrowRight");
+  await page.waitForTimeout(150);
+  expect(await scrolled()).toBe(0);
+  await page.getByRole("button", { name: "Settings" }).click();
+  await bar(page).waitFor();
+  await page.emulateMedia({ media: "print" });
+  expect(await bar(page).isVisible()).toBe(false);
+  await page.emulateMedia({ media: "screen" });
+  await page.setViewportSize({ width: 720, height: 450 });
+  await page.locator(".cell-name").scrollIntoViewIfNeeded();
+  await bar(page).waitFor({ state: "hidden" });
+  await page.locator(grid("dy")).focus();
+  await page.keyboard.press("Control+End");
+  await page.waitForTimeout(150);
+  await page.evaluate(() => scrollTo(0, 0));
+  await bar(page).waitFor();
+  await page.waitForTimeout(150);
+  expect(await scrolled()).toBe(0);
+  await done();
+});
+
 it("has nothing that axe finds serious, in either colours, and makes no window wider", async () => {
   for (const colorScheme of ["light", "dark"] as const) {
     const { page, done } = await open(browser, "", { colorScheme, viewport: { width: 360, height: 740 }, hasTouch: true });

@@ -114,6 +114,15 @@ describe("a service in trouble", () => {
     await page.locator('[data-state="done"]').waitFor();
     expect(await left.count()).toBe(0);
     expect(await page.locator('[data-check="own-y"] .mark').evaluate((mark) => getComputedStyle(mark).color)).toBe(green);
+    // All have passed when it goes away, and another layer is asked for by a link.
+    await page.route("**/v1/**", (route) => route.abort());
+    await page.evaluate((hash) => {
+      location.hash = hash;
+    }, link({ view: "verify", op: "conv", size: "9.9" }));
+    await left.waitFor();
+    expect(await left.textContent()).toContain("The layer that is asked for now has not been checked.");
+    expect(await page.getByRole("heading", { name: "Not finished" }).count()).toBe(1);
+    expect(await page.locator('[data-check="own-y"] .mark').evaluate((mark) => getComputedStyle(mark).color)).not.toBe(green);
     await done();
   });
 

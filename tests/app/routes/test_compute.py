@@ -326,10 +326,10 @@ def test_plan_and_forward_refuse_alike(config: dict[str, Any]) -> None:
             "input",
         ),
         (
-            {"shapes": {"x": [1, 1, 3], "weight": [1, 1, 1]}, "dtype": "int32"},
+            {"shapes": {"x": [1, 1, 3], "weight": [1, 1, 1]}, "dtype": "uint16"},
             ["dtype"],
-            "float16, float32, float64",
-            "int32",
+            "float16, float32, float64, uint8, int8, int16, int32, int64",
+            "uint16",
         ),
         (
             {"x": [[[1.0]]], "weight": [[[1.0]]]},

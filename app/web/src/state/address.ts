@@ -1,7 +1,7 @@
 /** Keeps the address bar and the state equal, both ways. */
 
 import { batch, effect, signal, untrack } from "../core/signal";
-import { type App, FIRST_CELL, type View, VIEWS } from "./app";
+import { type App, FIRST_CELL, isFirst, type View, VIEWS } from "./app";
 import { type Linked, linkedOf, LONGEST, packHash, readHash, unpack } from "./url";
 
 const PAUSE_MS = 200;
@@ -44,7 +44,7 @@ function followCell(app: App): void {
     arrived.set(null);
     const { pinned } = linked;
     // Another layer was asked for meanwhile, or another cell chosen; and the usual cell is held inside whatever there is.
-    if (served.spec !== linked.spec || app.pinned.peek() !== pinned || pinned === FIRST_CELL || untrack(app.held) === pinned) return;
+    if (served.spec !== linked.spec || app.pinned.peek() !== pinned || isFirst(pinned) || untrack(app.held) === pinned) return;
     app.pinned.set(FIRST_CELL);
     app.notice.set(said(app, { ...linked, ignored: [...linked.ignored, "cell"] }));
   });

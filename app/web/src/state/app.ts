@@ -7,7 +7,7 @@ import { edited } from "../data/fill";
 import { type Explanation, type Role, type Space, SPACE } from "../math/layer";
 import { flat, plane, type Shape5, unravel } from "../math/shape";
 import { FIRST_IMAGE, type ImageSettings } from "../views/image/settings";
-import { facing } from "./channels";
+import { facing, meeting } from "./channels";
 import type { Key } from "./key";
 import { Session } from "./session";
 import { type Editable, type Spec, start, wantedBy } from "./spec";
@@ -41,6 +41,9 @@ export interface Board {
 export const FIRST_PICK: Pick = { n: 0, c: 0, o: 0, xd: 0, yd: 0, kd: 0 };
 export const FIRST_CELL: Cell = { role: "dx", at: [0, 0, 0, 2, 4] };
 export const FIRST_BOARD: Board = { kernel: 3, stride: 2, padding: 0, weights: "ones" };
+
+/** Whether a cell is the one that is chosen before any other, which goes without saying. */
+export const isFirst = (cell: Cell | null): boolean => JSON.stringify(cell) === JSON.stringify(FIRST_CELL);
 
 /** Padding may take away less than the kernel. */
 export const mostPadding = (kernel: number): number => Math.floor((kernel - 1) / 2);
@@ -96,8 +99,8 @@ export class App {
     const wish = this.wish();
     const { x, y, weight } = this.shapes();
     if (!x || !y) return wish;
-    const c = clamp(wish.c, x[1]);
-    const o = facing(this.session.served()!, "c", c, clamp(wish.o, y[1]));
+    // Only a link and a change of groups leave two that do not meet; the chosen cell stays on show then.
+    const { c, o } = meeting(this.session.served()!, clamp(wish.c, x[1]), clamp(wish.o, y[1]), this.pinned());
     return {
       n: clamp(wish.n, x[0]), c, o, xd: clamp(wish.xd, x[2]), yd: clamp(wish.yd, y[2]),
       kd: clamp(wish.kd, weight?.[2] ?? 1),

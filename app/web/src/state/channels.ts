@@ -1,6 +1,7 @@
 /** Which channels of X and Y meet, and by which plane of the weight: with groups only those of one group do. */
 
-import type { Pick } from "./app";
+import { SPACE } from "../math/layer";
+import type { Cell, Pick } from "./app";
 import type { Served } from "./served";
 import { isConvolution } from "./spec";
 
@@ -25,6 +26,13 @@ export function facing(served: Served, side: "c" | "o", channel: number, other: 
   if (!groups) return channel;
   const [own, far] = side === "c" ? [groups.c, groups.o] : [groups.o, groups.c];
   return Math.floor(channel / own) * far + (other % far);
+}
+
+/** Two channels that meet: these, or where they are of different groups, the one that the chosen cell is of and one beside it. */
+export function meeting(served: Served, c: number, o: number, chosen: Cell | null): { readonly c: number; readonly o: number } {
+  const space = chosen && SPACE[chosen.role];
+  const keeps = space === "y" || (space === "weight" && served.spec.op === "conv") ? "o" : "c";
+  return keeps === "o" ? { c: facing(served, "o", o, c), o } : { c, o: facing(served, "c", c, o) };
 }
 
 /** First and second index of the weight's plane that a pair of channels meets by; the second is counted within the group. */

@@ -4,7 +4,7 @@ import type { Fill } from "../data/fill";
 import { isPacked, packFill, readFill, unpackFill, writeFill } from "../data/text";
 import type { Role } from "../math/layer";
 import { FIRST_IMAGE, type ImageSettings, readImage, writeImage } from "../views/image/settings";
-import { type App, type Board, type Cell, FIRST_BOARD, FIRST_CELL, FIRST_PICK, mostPadding, type Pick, type View, VIEWS } from "./app";
+import { type App, type Board, type Cell, FIRST_BOARD, FIRST_CELL, FIRST_PICK, isFirst, mostPadding, type Pick, type View, VIEWS } from "./app";
 import { CAPS, type Config, type Editable, OPERATIONS, type Spec, start } from "./spec";
 
 const VERSION = "1";
@@ -42,7 +42,7 @@ export function linkedOf(app: App, spec = app.session.draft()): Omit<Linked, "ig
 /** The chosen cell as it is on show: a link to one that its layer does not have would be told as not valid. The usual one goes without saying. */
 function shownCell(app: App): Cell | null {
   const pinned = app.pinned();
-  if (app.session.stale() || !app.session.served() || JSON.stringify(pinned) === JSON.stringify(FIRST_CELL)) return pinned;
+  if (app.session.stale() || !app.session.served() || isFirst(pinned)) return pinned;
   return app.held();
 }
 

@@ -60,7 +60,8 @@ export function strip(app: App, { planes, cell, element: stage }: Stage, inspect
     const held = app.active();
     const grid = held && stage.querySelector<HTMLElement>(`[data-tensor="${held.role}"] .grid`);
     const at = held ? placeOn(app, held.role, held.index) : -1;
-    if (!held || !grid || at < 0 || button.hidden) return;
+    // In print, and beside the opened settings, it is not there either.
+    if (!held || !grid || at < 0 || button.getClientRects().length === 0) return;
     const side = cell(held.role);
     const top = grid.getBoundingClientRect().top + corner(planes.plane(held.role)(), side, at)[1];
     const over = top + side + CLEAR - button.getBoundingClientRect().top;
@@ -70,7 +71,7 @@ export function strip(app: App, { planes, cell, element: stage }: Stage, inspect
   let known = app.pinned.peek();
   effect(() => {
     const pinned = app.pinned();
-    if (pinned === known || !shown()) return;
+    if (pinned === known) return;
     known = pinned;
     requestAnimationFrame(uncover);
   });

@@ -44,17 +44,19 @@ export function verifyView(app: App): HTMLElement {
     return () => stop.abort();
   });
   const op = () => inWords(app.session.served()?.spec.op ?? "conv");
-  return h("article", { class: "page-body verify", "data-state": state },
+  /** Whether what stands there is of a layer before, or was left unfinished. */
+  const old = () => state() === "failed" || (app.session.stale() && app.session.trouble() !== null);
+  return h("article", { class: "page-body verify", "data-state": state, "data-old": () => (old() ? "1" : null) },
     h("header", { class: "page-head" },
-      h("h2", null, () => headline(checks(), state())),
+      h("h2", null, () => headline(checks(), old() ? "failed" : state())),
       h("p", null, "For the layer in Trace, ", () => article(op()), " ", h("strong", null, op),
         " with X of ", () => app.session.served()?.shapes.x.join(" × ") ?? "", ". The first group compares the service with the page’s own sums. The others need no second implementation: they hold forward and backward to each other.")),
     h("div", { class: "verify-controls" },
       h("button", { type: "button", class: "action", onClick: () => again.update((n) => n + 1) }, "Check again"),
       h("span", { class: "inline" }, "Seed of the samples ", stepper({ label: "Seed of the samples", value: seed, minimum: 0, maximum: 99999, onChange: (value) => seed.set(value) }))),
     () => state() === "failed" && h("p", { class: "refusal", role: "alert" }, "The checks could not be finished: ", failure()),
-    () => state() === "failed" && checks().length > 0 && h("p", { class: "left" }, leftWords(checks().length, app.session.stale())),
-    h("div", { class: "checks" }, () => groups(app, checks(), state() === "failed")));
+    () => old() && checks().length > 0 && h("p", { class: "left" }, leftWords(checks().length, app.session.stale())),
+    h("div", { class: "checks" }, () => groups(app, checks(), old())));
 }
 
 function headline(checks: readonly Check[], state: string): string {
