@@ -25,7 +25,7 @@ NAMES: Final = FLOATS + INTEGERS
 """The element types that are read, by their full names."""
 
 TAKEN: Final[Mapping[object, Sequence[str]]] = {"x": NAMES, "indices": INTEGERS, "dtype": NAMES}
-"""What a tensor may be of, and a plan, where that is not `FLOATS`; what else is read, the engine refuses."""
+"""What a tensor or a plan may be of, where that is not `FLOATS`; what else is read, the engine refuses."""
 
 LARGEST_AXIS: Final = 2**31 - 1
 """The longest axis of a shape."""

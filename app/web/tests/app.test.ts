@@ -81,8 +81,10 @@ describe("channels with groups", () => {
     expect(onShow(app)).toEqual([3, 4, "o = 4, i = 1", "reads X channel 3"]);
     app.reveal("dy", 0);
     expect(onShow(app).slice(0, 2)).toEqual([1, 0]);
-    // As an older link may have them.
+    // As an older link may have them: the chosen cell stays on show.
     app.wish.set({ ...app.wish(), c: 2, o: 1 });
+    expect(onShow(app)).toEqual([0, 1, "o = 1, i = 0", "reads X channel 0"]);
+    app.unpin();
     expect(onShow(app)).toEqual([2, 4, "o = 4, i = 0", "reads X channel 2"]);
   });
 

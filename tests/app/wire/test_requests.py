@@ -11,7 +11,7 @@ import pytest
 
 from app.errors import MalformedBody
 from app.wire import DecodeLimits, Exchange, PlanRequest, Request, decode, decode_plan
-from app.wire.elements import NAMES
+from app.wire.elements import NAMES as DTYPES
 from app.wire.requests import TENSORS
 from engine.errors import EngineError, InvalidValue, MissingField
 from tests.app.wire.bodies import HOSTILE_DTYPES, JSON, LIMITS, MSGPACK, NAMES, tensor
@@ -150,7 +150,7 @@ def test_a_shape_of_a_plan_is_a_value(
 def test_a_dtype_of_a_plan_is_a_value(exchange: Exchange, write: Any) -> None:
     for dtype in HOSTILE_DTYPES:
         found = issue(InvalidValue, plan, exchange, write({"shapes": {}, "dtype": dtype}))
-        assert (found.loc, found.expected) == (("dtype",), ", ".join(NAMES))
+        assert (found.loc, found.expected) == (("dtype",), ", ".join(DTYPES))
 
 
 @FORMATS
