@@ -17,10 +17,10 @@ from typing import Final
 import app.errors as service
 import engine.errors as engine
 from app.wire import MEDIA_TYPES
-from engine.words import counted
+from engine.words import MOST, counted
 
-MAX_ISSUES: Final = 32
-"""Issues told in one problem; those after them are only counted."""
+MAX_ISSUES: Final = MOST
+"""Issues told in one problem; those after them are only counted, and so need no hint."""
 
 MAX_TEXT: Final = 120
 """Characters of a value, a name or a detail that is repeated to its sender."""

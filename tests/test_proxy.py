@@ -35,7 +35,7 @@ def _seconds(directive: str) -> int:
 def test_the_proxy_lets_bodies_through_that_the_service_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shares, "available_memory", lambda: 1 << 40)
+    monkeypatch.setattr(shares, "to_share", lambda: 1 << 40)
     assert int(_value("client_max_body_size").removesuffix("m")) << 20 == Settings().max_body_bytes
 
 

@@ -75,7 +75,7 @@ def test_the_queue_and_the_batches() -> None:
 def test_what_is_let_in_without_settings_is_what_these_let_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shares, "available_memory", lambda: 1 << 40)
+    monkeypatch.setattr(shares, "to_share", lambda: 1 << 40)
     limits = dispatch_limits(settled(), cost_limits(settled()))
     assert (limits.cost, limits.queue) == (CostLimits(), QueueLimits())
 

@@ -17,6 +17,7 @@ def has(monkeypatch: pytest.MonkeyPatch, memory: int, cpus: int = 2) -> None:
     """Let this machine have so much."""
     monkeypatch.setattr(shares, "available_memory", lambda: memory)
     monkeypatch.setattr(shares, "available_cpus", lambda: cpus)
+    monkeypatch.setattr(shares, "to_share", shares.to_share.__wrapped__)  # nothing is kept of it
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 8])
