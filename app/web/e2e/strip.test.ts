@@ -89,6 +89,8 @@ it("covers neither the cell that keys or a tap have come to, nor what takes the 
   }
   expect(reached).toBe(true);
   await page.evaluate(() => scrollTo(0, 0));
+  // A strip that is hidden still takes no focus, and the key would go elsewhere.
+  await bar(page).waitFor();
   await bar(page).focus();
   await page.keyboard.press("Enter");
   await bar(page).waitFor({ state: "hidden" });
