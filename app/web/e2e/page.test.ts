@@ -1,4 +1,4 @@
-/** The page as a page: its files, its links, other roots, and the way back. */
+/** The page as a page: its files, its links and other roots. */
 
 import { createServer, request as forward, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -210,38 +210,6 @@ describe("links", () => {
     expect(await page.locator(grid("dx")).count()).toBe(1);
     await done();
   });
-});
-
-it("the browser's way back leads through the views that were open", async () => {
-  const { page, done } = await open(browser);
-  const shown = () => page.locator('[role="tab"][aria-selected="true"]').textContent();
-  await page.waitForFunction(() => location.hash.includes("view=trace"));
-  for (const view of ["Verify", "Request"]) {
-    await page.getByRole("tab", { name: view }).click();
-    await page.waitForFunction((name) => location.hash.includes(`view=${name}`), view.toLowerCase());
-  }
-  await page.goBack();
-  await expect.poll(shown).toBe("Verify");
-  await page.goBack();
-  await expect.poll(shown).toBe("Trace");
-  await settled(page);
-  await page.getByRole("button", { name: "increase Stride" }).click();
-  await page.waitForFunction(() => location.hash.includes("stride"));
-  await page.goBack();
-  expect(page.url()).toBe("about:blank");
-  await page.goForward();
-  await settled(page);
-  await expect.poll(shown).toBe("Trace");
-  expect(await page.evaluate(() => window.convoke.value("y").length)).toBe(8);
-  await done();
-});
-
-it("a link to no view is no step on the browser's way back", async () => {
-  const { page, done } = await open(browser, link({ view: "nothing" }));
-  await page.waitForFunction(() => location.hash.includes("view=trace"));
-  await page.goBack();
-  expect(page.url()).toBe("about:blank");
-  await done();
 });
 
 it("pages that name no icon have one, at the address where browsers look for it", async () => {

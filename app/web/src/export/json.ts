@@ -46,6 +46,7 @@ export async function openJson(app: App, file: Blob): Promise<boolean> {
       if (name === "indices" || !Array.isArray(data) || data.length !== expected || data.length > CAPS.cells) continue;
       fills[name] = { ...fill("zeros"), data: Float32Array.from(data, Number) };
     }
+    app.leaps += 1;
     apply(app, { ...linked, spec: { ...linked.spec, fills } });
     return true;
   } catch {

@@ -66,6 +66,7 @@ export function followAddress(app: App): void {
   followCell(app);
   /** The address that the state was last made equal with. */
   let known = location.hash;
+  let leaps = app.leaps;
   let timer: ReturnType<typeof setTimeout> | undefined;
   addEventListener("hashchange", () => {
     if (location.hash === known) return;
@@ -75,12 +76,15 @@ export function followAddress(app: App): void {
   const put = async (linked: ReturnType<typeof linkedOf>, round: number) => {
     const hash = await packHash(linked);
     // Another address is on its way into the state: it must not be written over. Nor must a newer state.
-    if (round !== rounds || location.hash !== known || hash === known) return;
+    if (round !== rounds || location.hash !== known) return;
+    const leapt = app.leaps !== leaps;
+    leaps = app.leaps;
+    if (hash === known) return;
     const long = hash.length > LONGEST;
     if (long !== app.unlinked.peek()) app.unlinked.set(long);
     if (long) return;
-    // The browser's way back leads through the views that were open, and not through every number that was changed.
-    const turned = viewOf(hash) !== viewOf(known);
+    // The browser's way back leads through the views and layers that were open, and not through every number that was changed.
+    const turned = leapt || viewOf(hash) !== viewOf(known);
     try {
       history[turned ? "pushState" : "replaceState"](null, "", hash);
       known = hash;

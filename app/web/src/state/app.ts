@@ -76,12 +76,20 @@ export class App {
   /** The link to what is shown is too long for the address bar, which has an older one. */
   readonly unlinked = signal(false);
   readonly catalogue = signal<Record<string, unknown> | null>(null);
+  /** How often a whole layer has taken the place of another. */
+  leaps = 0;
 
   /** @param key the one that the client sends. */
   constructor(readonly client: Client, readonly key: Key) {
     this.session = new Session(client, start("conv"));
     // What is said of one act is over with the next.
     this.session.onWish = () => this.notice.set(null);
+  }
+
+  /** Another layer in the place of the one that is set; the browser's way back leads to that one. */
+  leap(spec: Spec): void {
+    this.leaps += 1;
+    this.session.want(spec);
   }
 
   /** Another key, or none, and once more what waits for one. */
