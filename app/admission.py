@@ -165,13 +165,14 @@ class Admission:
         return self.requests + more > self._uncrowded or self.nbytes > self._uncrowded_bytes
 
     def refusal(
-        self, nbytes: int, now: float, visitor: Visitor, ahead: int = 0
+        self, nbytes: int, now: float, visitor: Visitor, ahead: int = 0, *, placed: bool = False
     ) -> QueueFull | None:
         """How `acquire` would refuse a request, before anything is done for it; None where it would not.
 
         Args:
             nbytes: that it has at least.
             ahead: requests that were let in and have not acquired their permits yet.
+            placed: it has had a place until now, and only more bytes are asked for.
         """
         held, nbytes = self.requests + ahead, self.nbytes + nbytes
         # Mostly there is room, and nothing promised that this visitor could call in.
@@ -179,7 +180,7 @@ class Admission:
             return None
         limits = self._limits
         if not held or (held < limits.requests and nbytes <= limits.nbytes):
-            if self._leaves_room(held, nbytes, now):
+            if self._leaves_room(held, nbytes, now, placed):
                 return None
             if self._promises.claim(visitor, now) is not None:
                 return None
@@ -197,7 +198,7 @@ class Admission:
             QueueFull: there is no room; says when there will be.
         """
         if not reserved or nbytes > reserved:
-            refusal = self.refusal(nbytes, now, visitor)
+            refusal = self.refusal(nbytes, now, visitor, placed=reserved > 0)
             if refusal is not None:
                 raise refusal
         # Who had reserved a place was given what it was promised then.
@@ -215,9 +216,8 @@ class Admission:
 
     def may_reserve(self, nbytes: int) -> bool:
         """Whether a place is kept for so large a body, if there is room for it at all."""
-        limits = self._limits
-        few = self.reserving < RESERVED * limits.requests
-        return few and self.reserved + nbytes <= RESERVED * limits.nbytes
+        few = self.reserving < RESERVED * self._limits.requests
+        return few and self.reserved + nbytes <= RESERVED * self._limits.nbytes
 
     def reserve(self, nbytes: int, now: float, visitor: Visitor) -> None:
         """Take a permit for somebody whose body is still to come.
@@ -251,7 +251,7 @@ class Admission:
         """Whether there is something to work on."""
         return self.requests > self.reserving
 
-    def _leaves_room(self, held: int, nbytes: int, now: float) -> bool:
+    def _leaves_room(self, held: int, nbytes: int, now: float, placed: bool = False) -> bool:
         """Whether one more than those held, with so many bytes in all, leaves room for those told to come.
 
         Where there is one place only, nobody has it meanwhile, so it is kept for those who can be trusted.
@@ -262,8 +262,8 @@ class Admission:
         places = min(limits.requests, limits.nbytes / each) if each else limits.requests
         most = int(HELD * places) or int(self._promises.trusted(now))
         kept = min(self._promises.held(now, self._told.ahead), most)
-        room = held + 1 + kept <= limits.requests and nbytes + kept * each <= limits.nbytes
-        return not kept or room
+        room = placed or held + 1 + kept <= limits.requests
+        return not kept or (room and nbytes + kept * each <= limits.nbytes)
 
     def _refusal(self, held: int, now: float, visitor: Visitor) -> QueueFull:
         """The refusal of a request: after the queue has drained there is room, and promised."""

@@ -237,7 +237,7 @@ class Connection(Parting):
         elif late == "body" and not self.answering():
             self.transport.close()  # it has its answer, and sends a body that nobody wants
         elif late is not None:
-            self._refuse(RequestTimeout(f"The request's {late} did not arrive in time."))
+            self._refuse(RequestTimeout(late, self._patience.limit_s(late)))
 
     def _expect(self, part: Part) -> None:
         self._patience.expect(part, monotonic(), self._came)

@@ -83,6 +83,13 @@ class RequestTimeout(ServiceError):
 
     summary = "The request did not arrive in time."
 
+    def __init__(self, part: str, limit_s: float) -> None:
+        expected = f"the whole of it within {limit_s:g} s"
+        super().__init__(
+            f"The request's {part} did not arrive in time.",
+            issues=[Issue((part,), "did not arrive in time", expected)],
+        )
+
 
 class HeadersTooLarge(ServiceError):
     """The request line and the headers have more bytes than the limit."""
@@ -90,7 +97,12 @@ class HeadersTooLarge(ServiceError):
     summary = "The request line and headers are larger than this service accepts."
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"The request line and headers exceed max_header_bytes, {limit}.")
+        super().__init__(
+            f"The request line and headers exceed max_header_bytes, {limit}.",
+            issues=[
+                Issue(("headers",), "too many bytes", f"at most {limit}, with the request line")
+            ],
+        )
 
 
 class Unauthorized(ServiceError):

@@ -55,9 +55,10 @@ class Patience:
             return "answer"
         if held:
             self.since = now
-        waited = now - self.since
-        if self.awaited == "headers" and waited > limits.header_timeout_s:
-            return "headers"
-        if self.awaited == "body" and waited > limits.body_timeout_s:
-            return "body"
-        return None
+        late = self.awaited is not None and now - self.since > self.limit_s(self.awaited)
+        return self.awaited if late else None
+
+    def limit_s(self, part: Part) -> float:
+        """How long a part of a request may take to come, in seconds."""
+        limits = self._settings
+        return limits.header_timeout_s if part == "headers" else limits.body_timeout_s

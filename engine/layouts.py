@@ -6,6 +6,8 @@ weights. Only views are made; nothing is copied.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import NDArray
@@ -38,6 +40,41 @@ def read_weight_layout(
         loc: Loc = ("config", "weight_layout")
         raise fail(InvalidValue, loc, "not a weight layout", f"an order of {letters}", layout)
     return tuple(layout.index(letter) for letter in letters)
+
+
+def fitting(
+    layouts: tuple[str | None, str | None],
+    x: tuple[int, ...],
+    weight: tuple[int, ...],
+    canonical: str,
+    fits: Callable[[int, int, int], bool],
+) -> str:
+    """The end of a message about channels that do not fit: layouts with which they would, or nothing.
+
+    Args:
+        layouts: of x and of the weight, as they were given.
+        x, weight: shapes, of x without N.
+        fits: whether channels of x and those of the weight, in the order of `canonical`, do.
+    """
+    dims = len(x) - 1
+    (layout, weight_layout), spatial = layouts, SPATIAL[dims]
+    last = read_layout(layout, dims)
+    orders = (f"OI{spatial}", f"IO{spatial}", f"{spatial}IO", f"{spatial}OI")
+    tried = itertools.product((last, not last), (weight_layout, *orders))
+    found: list[list[str]] = []
+    for channels_last, order in tried:
+        axes = read_weight_layout(order, dims, channels_last, canonical)
+        outer, inner, *taps = (weight[axis] for axis in axes)
+        # Windows are hardly ever oblong, and channels may be as many by chance.
+        if len(set(taps)) == 1 and fits(split_tail(x, channels_last)[0], outer, inner):
+            names = []
+            if channels_last != last:
+                names.append(f"layout N{spatial}C" if channels_last else f"layout NC{spatial}")
+            if order != weight_layout:
+                names.append(f"weight_layout {order}")
+            found.append(names)
+    fewest: list[str] = min(found, key=len, default=[])
+    return f"; they would with {' and '.join(fewest)}" if fewest else ""
 
 
 def channels_first(a: Array, channels_last: bool) -> Array:

@@ -33,13 +33,14 @@ FOREIGN = {
     "dbias": "grad_bias grad_b db",
     "y": "output outputs out",
     # Fields of config.
-    "kernel": "kernel_size kernel_shape pool_size ksize window window_size size",
-    "stride": "strides step",
+    "kernel": "kernel_size kernel_shape pool_size ksize size"
+    " window window_size window_shape window_dimensions",
+    "stride": "strides window_strides step",
     "padding": "pad pads auto_pad",
     "padding_mode": "pad_mode mode",
     "dilation": "dilations dilation_rate rate rhs_dilation",
     "groups": "group num_group feature_group_count",
-    "layout": "data_format data_layout",
+    "layout": "data_format data_layout dimension_numbers",
     "weight_layout": "weight_format filter_format kernel_layout",
     "activation": "act nonlinearity relu leaky_relu elu selu gelu silu swish sigmoid tanh softplus",
     "output_size": "output_shape size",
@@ -60,18 +61,26 @@ FOREIGN = {
     "identity": "linear none",
     **dict.fromkeys(("NWC", "NHWC", "NDHWC"), "channels_last"),
     **dict.fromkeys(("NCW", "NCHW", "NCDHW"), "channels_first"),
+    # Element types.
+    "float16": "half",
+    "float32": "single",
+    "float64": "double",
+    "int64": "long",
     # Operations, without the number of their dimensions, and actions.
-    "conv": "convolution cross_correlation correlate depthwise_conv",
+    "conv": "convolution convolve cross_correlation correlate depthwise_conv",
     "conv_transpose": "transposed_conv conv_transposed convolution_transpose deconvolution",
     "max_pool": "max_pooling",
     "avg_pool": "average_pool average_pooling mean_pool",
     "adaptive_avg_pool": "global_avg_pool global_average_pool global_average_pooling",
     "adaptive_max_pool": "global_max_pool global_max_pooling",
-    "forward": "call predict apply",
-    "backward": "grad gradient vjp",
+    "forward": "fwd call predict apply",
+    "backward": "bwd grad gradient vjp",
     "plan": "shape shapes",
 }
 """Our names, and those that PyTorch, ONNX, Keras, TensorFlow and JAX have for the same."""
+
+INPUT_DILATION = ("lhsdilation", "basedilation", "inputdilation")
+"""Names for zeros between the numbers of x, which are close to `dilation`, that of windows."""
 
 NEEDLESS = {
     **dict.fromkeys(
@@ -79,12 +88,18 @@ NEEDLESS = {
         "the shape of weight tells it",
     ),
     "inchannels": "the shape of x tells it",
-    "bias": "it is a tensor, beside config",
+    **dict.fromkeys(("bias", "usebias"), "it is a tensor, beside config"),
     "paddingmode": "it always pads with zeros",
+    "outputpadding": "only conv_transpose has it",
+    **dict.fromkeys(INPUT_DILATION, "conv_transpose has it, as stride"),
 }
 """Fields that convolutions have elsewhere; here the tensors say the same, or there is nothing to choose."""
 
-ELSEWHERE = {"paddingmode": "only conv has it"}
+ELSEWHERE = {
+    "paddingmode": "only conv has it",
+    "countincludepad": "only avg_pool has it",
+    **dict.fromkeys(INPUT_DILATION, "x is not dilated here"),
+}
 """Fields of ours that others than convolutions lack, whose names are close to those of their own."""
 
 OTHERS = frozenset(("relu6", "prelu", "celu", "crelu", "rrelu", "softsign", "logsigmoid"))
@@ -102,11 +117,14 @@ def one_of(names: Iterable[str]) -> str:
     return several[0] if len(several) == 1 else f"one of {', '.join(several)}"
 
 
-def did_you_mean(name: object, known: Iterable[str], prefix: str = "") -> str:
+def did_you_mean(
+    name: object, known: Iterable[str], prefix: str = "", *, slips: bool = True
+) -> str:
     """The end of a message about a name that is not among the known: what was meant, or nothing.
 
     Args:
         prefix: put before a name that is found, as the path that leads to it.
+        slips: whether a name that is close to one of the known may be a slip of it.
     """
     if not isinstance(name, str) or len(name) > LONGEST:
         return ""
@@ -117,7 +135,7 @@ def did_you_mean(name: object, known: Iterable[str], prefix: str = "") -> str:
     reasons = NEEDLESS if "weightlayout" in ours else ELSEWHERE
     if plain in reasons:
         return f"; {reasons[plain]}"
-    close = [] if plain in OTHERS else get_close_matches(plain, ours, 1, CLOSE)
+    close = get_close_matches(plain, ours, 1, CLOSE) if slips and plain not in OTHERS else []
     return f"; did you mean {prefix}{ours[close[0]]}?" if close else ""
 
 

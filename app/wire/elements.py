@@ -14,7 +14,7 @@ from app.wire.limits import DecodeLimits
 from app.wire.plain import kind
 from engine.errors import InvalidValue, Loc, fail
 from engine.resolve import FLOATS, INTEGERS, SPELT
-from engine.words import counted
+from engine.words import counted, did_you_mean
 
 Array = NDArray[Any]
 
@@ -56,8 +56,12 @@ def read_dtype(value: object, loc: Loc) -> np.dtype[Any]:
         msg = (
             "the byte order of the sender's own machine is not known here; < and > say which it is"
         )
+    taken = TAKEN.get(loc[0], FLOATS)
+    if isinstance(value, str):
+        # As libraries write theirs: `torch.float32`, `<class 'numpy.float32'>`.
+        msg += did_you_mean(value.rpartition(".")[2].rstrip("'>"), taken, slips=False)
     got = value if isinstance(value, str) else kind(value)
-    raise MalformedBody.at(loc, msg, ", ".join(TAKEN.get(loc[0], FLOATS)), got)
+    raise MalformedBody.at(loc, msg, ", ".join(taken), got)
 
 
 def read_shape(value: object, loc: Loc, limits: DecodeLimits) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn
 
 from app.errors import MalformedBody
+from app.wire.elements import TENSORS
 from engine.errors import Loc
 
 MOST_STEPS: Final = 16
@@ -22,6 +23,9 @@ MOST_STEPS: Final = 16
 
 MOST_FAULTS: Final = 1000
 """Faults of one body among which the first is looked for: millions of marks would be gigabytes."""
+
+TEXTS: Final = 'the texts "NaN", "Infinity" and "-Infinity"'
+"""What stands for such numbers in tensors."""
 
 
 class Fault(NamedTuple):
@@ -74,7 +78,10 @@ def _first(body: object) -> MalformedBody | None:
     while levels:
         for step, value in levels[-1]:
             if isinstance(value, Fault):
-                return value.at((*path, step)[1 : MOST_STEPS + 1])
+                loc = (*path, step)[1 : MOST_STEPS + 1]
+                if value.expected == TEXTS and loc[:1] and loc[0] not in TENSORS:
+                    value = value._replace(expected="a finite number")
+                return value.at(loc)
             if isinstance(value, dict | list):
                 path.append(step)
                 levels.append(_within(value))
@@ -99,8 +106,7 @@ def _twice(pairs: list[tuple[str, object]]) -> Fault:
 
 
 def _constant(constant: str) -> Fault:
-    expected = 'the texts "NaN", "Infinity" and "-Infinity"'
-    return Fault("JSON has no such number", expected, constant)
+    return Fault("JSON has no such number", TEXTS, constant)
 
 
 class _Marking:

@@ -27,7 +27,7 @@ from engine.kernels.dispatch import (
     correlate_input,
     correlate_weight,
 )
-from engine.layouts import sample_tail
+from engine.layouts import fitting, sample_tail
 from engine.operation import Tails, require_groups, require_output
 from engine.options import Choice, option
 from engine.plans import Plan, compute_dtype
@@ -66,7 +66,7 @@ class Conv(Convolution):
         expected = reading.channels // config.groups
         if reading.inner != expected:
             loc = ("weight", "shape", reading.order[1])
-            msg = "input channels per group do not fit x"
+            msg = f"input channels per group do not fit x{self._meant(config, tails)}"
             raise fail(ShapeMismatch, loc, msg, str(expected), reading.inner)
         axes = tuple(
             self._axis(config, reading.sizes, reading.kernel, i) for i in range(len(reading.sizes))
@@ -87,6 +87,15 @@ class Conv(Convolution):
         )
         y = sample_tail(reading.outer, positions, reading.channels_last)
         return self.planned(config, tails, dtype, reading, y, reading.outer, correlation)
+
+    def _meant(self, config: ConvConfig, tails: Tails) -> str:
+        """What else the layouts may be, see `fitting`."""
+
+        def fits(channels: int, outer: int, inner: int) -> bool:
+            return not outer % config.groups and inner * config.groups == channels
+
+        layouts = config.layout, config.weight_layout
+        return fitting(layouts, tails["x"], tails["weight"], self.canonical, fits)
 
     @staticmethod
     def _axis(config: ConvConfig, sizes: Sequence[int], kernel: Sequence[int], axis: int) -> Axis:

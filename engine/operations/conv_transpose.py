@@ -26,7 +26,7 @@ from engine.geometry import Axis
 from engine.kernels.correlation import Correlation
 from engine.kernels.dispatch import correlate, correlate_input, correlate_weight
 from engine.kernels.nan import settle
-from engine.layouts import sample_tail
+from engine.layouts import fitting, sample_tail
 from engine.operation import Tails, require_groups, require_output
 from engine.options import PerAxis, option
 from engine.plans import Plan, compute_dtype
@@ -69,7 +69,11 @@ class ConvTranspose(Convolution):
         require_groups(reading.channels, config.groups, "x", reading.channel_axis)
         if reading.outer != reading.channels:
             loc = ("weight", "shape", reading.order[0])
-            msg = "input channels do not fit x"
+            layouts = config.layout, config.weight_layout
+            meant = fitting(
+                layouts, tails["x"], tails["weight"], self.canonical, lambda n, outer, _: outer == n
+            )
+            msg = f"input channels do not fit x{meant}"
             raise fail(ShapeMismatch, loc, msg, str(reading.channels), reading.outer)
         axes = tuple(self._axis(config, reading, i) for i in range(len(reading.sizes)))
         positions = tuple(axis.size for axis in axes)

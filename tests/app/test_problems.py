@@ -68,6 +68,8 @@ def made(kind: type[BaseException]) -> BaseException:
         return service.MethodNotAllowed(["POST"], "GET")
     if kind is service.NotFound:
         return service.NotFound("/nowhere")
+    if kind is service.RequestTimeout:
+        return service.RequestTimeout("body", 60.0)
     if kind is service.HeadersTooLarge:
         return service.HeadersTooLarge(65536)
     if issubclass(kind, engine.EngineError):

@@ -60,6 +60,20 @@ def test_more_than_was_reserved_has_to_find_room() -> None:
     run(scenario)
 
 
+def test_who_had_the_only_place_is_not_sent_away_for_those_who_were_told_to_come() -> None:
+    admission = Admission(QueueLimits(requests=1, nbytes=2000))
+
+    async def scenario() -> None:
+        place = Reservation(admission, 400, NOBODY, Record("id", {}, 0.0))
+        for connection in (1, 2, 3):
+            with pytest.raises(QueueFull):
+                admission.acquire(100, monotonic(), Visitor(connection=connection))
+        place.take(500, monotonic())  # with its outputs it has more than its body
+        assert state(admission) == (1, 500, 0)
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize(("count", "nbytes"), [(1, int(RESERVED * 2000)), (3, 10)])
 def test_no_more_is_reserved_than_a_part_of_the_queue(count: int, nbytes: int) -> None:
     """Others go on without, as long as there is room."""

@@ -9,6 +9,7 @@ import pytest
 
 import engine
 from engine import errors, words
+from engine.resolve import FLOATS, INTEGERS
 from engine.words import FOREIGN, MOST, counted, did_you_mean, hints, one_of
 
 CONV = {"x": np.zeros((1, 1, 3, 3)), "weight": np.zeros((1, 1, 1, 1))}
@@ -29,6 +30,9 @@ def said(call: Any, *args: Any, **tensors: Any) -> str:
         ("conv", {"strides": 1}, "stride"),
         ("conv", {"pads": 1}, "padding"),
         ("conv", {"dilation_rate": 1}, "dilation"),
+        ("conv", {"rhs_dilation": 1}, "dilation"),
+        ("conv", {"window_strides": 1}, "stride"),
+        ("max_pool", {"kernel": 2, "window_dimensions": 2}, "kernel"),
         ("conv", {"group": 1}, "groups"),
         ("conv", {"data_format": "NHWC"}, "layout"),
         ("conv", {"layout": "channels_last"}, "NHWC"),
@@ -88,6 +92,23 @@ def test_what_the_tensors_tell_is_told() -> None:
     assert "weight" not in said(engine.forward, "max_unpool", {"kernel_size": 3}, **X)
 
 
+@pytest.mark.parametrize(
+    ("operation", "config", "reason"),
+    [
+        ("conv", {"lhs_dilation": 2}, "conv_transpose has it, as stride"),
+        ("max_pool", {"kernel": 2, "base_dilation": 2}, "x is not dilated here"),
+        ("max_pool", {"kernel": 2, "count_include_pad": True}, "only avg_pool has it"),
+        ("conv", {"output_padding": 1}, "only conv_transpose has it"),
+        ("conv", {"use_bias": True}, "it is a tensor, beside config"),
+    ],
+)
+def test_of_a_field_that_is_not_here_it_is_told_where_it_is(
+    operation: str, config: dict[str, Any], reason: str
+) -> None:
+    tensors = CONV if operation == "conv" else X
+    assert said(engine.forward, operation, config, **tensors).endswith(f"; {reason}")
+
+
 def test_where_there_is_one_way_to_pad_it_is_told() -> None:
     config = {"padding_mode": "zeros"}
     assert said(engine.forward, "conv_transpose", config, **CONV).endswith(
@@ -107,7 +128,7 @@ def test_where_nothing_is_sure_nothing_is_said(name: object) -> None:
 
 def test_every_name_of_ours_in_the_table_exists() -> None:
     catalogue = engine.operations()
-    known = str(catalogue) + "forward backward plan NWC NCW NDHWC NCDHW"
+    known = str(catalogue) + str(FLOATS + INTEGERS) + "forward backward plan NWC NCW NDHWC NCDHW"
     assert [name for name in FOREIGN if name not in known] == []
 
 

@@ -11,6 +11,7 @@ from app.wire.faults import MOST_FAULTS, MOST_STEPS
 from tests.app.wire.bodies import parse, refusal
 
 TEXTS = 'the texts "NaN", "Infinity" and "-Infinity"'
+FINITE = "a finite number"
 DIGITS = "at most 4300 digits"
 
 
@@ -22,9 +23,10 @@ DIGITS = "at most 4300 digits"
         ('{"x": NaN}', ("x",), TEXTS, "NaN"),
         ('{"x": [1, Infinity]}', ("x", 1), TEXTS, "Infinity"),
         ('{"x": [[1, 2], [3, -Infinity], [NaN]]}', ("x", 1, 1), TEXTS, "-Infinity"),
-        ('{"config": {"stride": 1, "p": NaN}, "x": [1]}', ("config", "p"), TEXTS, "NaN"),
+        ('{"config": {"stride": 1, "p": NaN}, "x": [1]}', ("config", "p"), FINITE, "NaN"),
+        ('{"shapes": {"x": [1, Infinity]}}', ("shapes", "x", 1), FINITE, "Infinity"),
         ('{"x": {"shape": [[], {}, {"a": [NaN]}]}}', ("x", "shape", 2, "a", 0), TEXTS, "NaN"),
-        ('{"a": [[1], [[]], [{}]], "b": NaN}', ("b",), TEXTS, "NaN"),
+        ('{"a": [[1], [[]], [{}]], "b": NaN}', ("b",), FINITE, "NaN"),
         # More digits than an integer may have.
         ('{"x": [%s]}' % ("1" * 5000), ("x", 0), DIGITS, "5000 digits"),
         ('{"config": {"groups": -%s}}' % ("9" * 4301), ("config", "groups"), DIGITS, "4301 digits"),

@@ -136,6 +136,25 @@ def test_bfloat16_is_named_as_not_there_yet() -> None:
     assert "not supported yet" in refusal(unpack, {"x": tensor(X, dtype="bfloat16")}).msg
 
 
+@pytest.mark.parametrize(
+    ("dtype", "meant"),
+    [
+        ("torch.float32", "float32"),
+        ("<class 'numpy.float64'>", "float64"),
+        ("Float32", "float32"),
+        ("double", "float64"),
+        ("jnp.uint8", "uint8"),
+    ],
+)
+def test_how_libraries_write_an_element_type_is_told_ours(dtype: str, meant: str) -> None:
+    assert refusal(unpack, {"x": tensor(X, dtype=dtype)}).msg.endswith(f"; did you mean {meant}?")
+
+
+@pytest.mark.parametrize("dtype", ["float", "int", "uint16", "complex64", "", "torch.", "bfloat16"])
+def test_of_an_element_type_that_may_be_several_nothing_is_told(dtype: str) -> None:
+    assert "did you mean" not in refusal(unpack, {"x": tensor(X, dtype=dtype)}).msg
+
+
 def test_a_byte_order_that_only_the_sender_knows_is_told_from_other_types() -> None:
     for made in (tensor(X, dtype="=f4"), numpy_tensor(X, type="=f4")):
         assert "byte order" in refusal(unpack, {"x": made}).msg
