@@ -73,7 +73,9 @@ REFUSAL_HEADERS: dict[str, Schema] = {
 
 def _wrong(levels: int) -> Schema:
     """What nothing is in nested lists with so many levels left: neither a number nor a list of such."""
-    wrong: Schema = {"type": ["null", "boolean", "object", *([] if levels else ["array"])]}
+    wrong: Schema = {"type": ["null", "boolean", "object"]}
+    if not levels:
+        wrong = {"type": [*wrong["type"], "array"], "items": {}}
     text: Schema = {"type": "string", "not": {"enum": _NAMED}}
     lists: list[Schema] = []
     if levels:
