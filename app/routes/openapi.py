@@ -128,7 +128,7 @@ def _request(name: str, entry: Mapping[str, Any], action: str) -> Schema:
 
 
 def _compute_request(name: str, entry: Mapping[str, Any], codec: str, action: str) -> Schema:
-    tensor = _tensor(codec)
+    tensor = _tensor("Tensor", codec)
     roles = _roles(entry, action)
     properties = {"config": _config(name, entry)}
     properties |= {
@@ -177,14 +177,16 @@ def _answer(entry: Mapping[str, Any], action: str) -> Schema:
     content: Schema = {}
     outputs = [each for each, role in _roles(entry, action).items() if role == "output"]
     for media_type, codec in _FORMS.items():
-        properties = dict.fromkeys(outputs, _tensor(codec)) | {"info": ref("schemas", "Info")}
+        properties = dict.fromkeys(outputs, _tensor("AnswerTensor", codec)) | {
+            "info": ref("schemas", "Info")
+        }
         always = ["y", "info"] if action == "forward" else ["info"]
         content[media_type] = {"schema": object_of(properties, always)}
     return content
 
 
-def _tensor(codec: str) -> Schema:
-    return ref("schemas", "TensorInMsgpack" if codec == "msgpack" else "TensorInJson")
+def _tensor(kind: str, codec: str) -> Schema:
+    return ref("schemas", f"{kind}In{codec.capitalize()}")
 
 
 def _configs(catalogue: Mapping[str, Mapping[str, Any]]) -> Schema:

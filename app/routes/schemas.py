@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.wire.elements import NAMES
+from engine.resolve import FLOATS
 
 Schema = dict[str, Any]
 
@@ -16,6 +17,11 @@ DTYPE: Schema = {
         f"One of {', '.join(NAMES)}; the short forms of NumPy, as <f4, mean the same. Integers "
         "are for x, which is then converted to float32, and for indices."
     ),
+}
+ANSWERED: Schema = {
+    "type": "string",
+    "enum": [*FLOATS, "int64"],
+    "description": "That of the request's floating tensors; int64 of indices.",
 }
 SHAPE: Schema = {
     "type": "array",
@@ -84,7 +90,7 @@ def _wrong(levels: int) -> Schema:
 
 
 def tensors() -> Schema:
-    """A tensor in each codec."""
+    """A tensor in each codec: what is read, and what is answered, which has one form only."""
     fields = ["dtype", "shape", "data"]
     binary = {
         "description": "Binary: the bytes, little-endian and row-major, exactly as many as fit.",
@@ -96,6 +102,9 @@ def tensors() -> Schema:
     listed: Schema = {"type": "array", "items": {"anyOf": [_NUMBER, deeper]}}
     base64 = {"type": "string", "contentEncoding": "base64", "description": "The bytes."}
     data = {"oneOf": [listed | {"description": "Nested as the shape says, or flat."}, base64]}
+    nested = listed | {"description": "Nested as the shape says."}
+    asked = base64 | {"description": "The bytes, where Accept has tensors=base64."}
+    answered = {"dtype": ANSWERED, "shape": SHAPE}
     plain = object_of({"dtype": DTYPE, "shape": SHAPE, "data": binary}, fields)
     numpy = {"nd": {"const": True}, "type": DTYPE, "kind": {"description": "Nothing, as binary."}}
     numpy |= {"shape": SHAPE, "data": binary}
@@ -110,6 +119,13 @@ def tensors() -> Schema:
                 listed | {"description": "Nested lists alone are float32."},
             ]
         },
+        # In a tensor that has one of several forms, clients that are made from this know no field.
+        "AnswerTensorInMsgpack": object_of(answered | {"data": binary}, fields)
+        | {
+            "description": "Where Accept has tensors=msgpack-numpy, the map of that package instead, "
+            "whose keys are binary and so beyond a schema."
+        },
+        "AnswerTensorInJson": object_of(answered | {"data": {"oneOf": [nested, asked]}}, fields),
     }
 
 
