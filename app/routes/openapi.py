@@ -145,7 +145,17 @@ def _compute_request(name: str, entry: Mapping[str, Any], codec: str, action: st
         }
         properties["wants"] = or_null(wants)
     required = [each for each, role in roles.items() if role == "required"]
-    return object_of(properties, required + _required(entry))
+    either = _EITHER if roles.get("x") == roles.get("indices") == "optional" else {}
+    return object_of(properties, required + _required(entry)) | either
+
+
+# Not as anyOf: what makes clients from that reads alternatives to the whole body, and loses its fields.
+_EITHER: Schema = {
+    "description": "Takes x or indices, or both; without x, config.input_shape is required.",
+    "if": {"properties": {"x": {"type": "null"}}},
+    "then": {"required": ["indices"], "properties": {"indices": {"not": {"type": "null"}}}},
+}
+"""That of x and indices one is there."""
 
 
 def _config(name: str, entry: Mapping[str, Any]) -> Schema:

@@ -115,6 +115,38 @@ def test_a_required_field_makes_its_config_required() -> None:
     assert schema["required"] == ["shapes", "config"]
 
 
+X, INDICES = {"x": [[[1, 2]]]}, {"indices": [[[1]]]}
+
+
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [
+        (X, True),
+        (INDICES, True),
+        (X | INDICES, True),
+        (X | {"indices": None}, True),
+        (INDICES | {"x": None}, True),
+        ({}, False),
+        ({"x": None}, False),
+        ({"x": None, "indices": None}, False),
+    ],
+)
+def test_max_pool_returns_gradients_to_x_or_by_indices(given: Any, right: bool) -> None:
+    body = {"config": {"kernel": 2, "input_shape": [1, 1, 2]}, "dy": [[[1]]]} | given
+    path = "/v1/max_pool/backward"
+    content = DOCUMENT["paths"][path]["post"]["requestBody"]["content"]
+    schema = content["application/json"]["schema"] | {"components": DOCUMENT["components"]}
+    assert Draft202012Validator(schema).is_valid(body) is right
+
+    async def scenario() -> None:
+        async with running() as app:
+            headers = {"content-type": "application/json"}
+            answer = await ask(app, "POST", path, headers, json.dumps(body).encode())
+        assert (answer.status == 200) is right, answer.body
+
+    asyncio.run(scenario())
+
+
 def test_a_plan_takes_the_shapes_of_tensors_of_forward() -> None:
     path = DOCUMENT["paths"]["/v1/conv/plan"]["post"]
     shapes = path["requestBody"]["content"]["application/json"]["schema"]["properties"]["shapes"]
