@@ -59,6 +59,7 @@ HEADERS: Schema = {
     "Server-Timing": _header(
         "Milliseconds in decode, queue, compute and encode; of a refusal also in total."
     ),
+    "X-Content-Type-Options": _header("nosniff: the answer is what Content-Type says."),
 }
 """What every answer has."""
 

@@ -13,9 +13,10 @@ from jsonschema import Draft202012Validator
 import engine
 from app.options import load
 from app.problems import KINDS, problem
+from app.record import Record
 from app.routes.examples import example
 from app.routes.openapi import describe
-from app.routes.schemas import DTYPE, MOST_AXES
+from app.routes.schemas import DTYPE, HEADERS, MOST_AXES
 from app.wire import MEDIA_TYPES
 from app.wire.elements import DTYPES
 from app.wire.read_msgpack import NUMPY_FIELDS, PLAIN_FIELDS
@@ -204,7 +205,7 @@ def test_refusals_say_which_headers_they_have() -> None:
         found.setdefault(str(status), set()).update(own)
     for status, own in found.items():
         headers = DOCUMENT["components"]["responses"][status]["headers"]
-        assert headers.keys() == own | {"X-Request-Id", "Server-Timing"}, status
+        assert headers.keys() == own | HEADERS.keys(), status
 
 
 @pytest.mark.parametrize("path", ["/v1/limits", "/metrics", "/v1/conv/forward"])
@@ -217,6 +218,11 @@ def test_answers_have_the_headers_that_are_described(path: str) -> None:
         assert {name.lower() for name in response["headers"]} <= answer.headers.keys()
 
     asyncio.run(scenario())
+
+
+def test_headers_that_every_answer_has_are_described() -> None:
+    sent = {name.decode() for name, _ in Record("r-1", {}, 0.0).common_headers()}
+    assert {name.lower() for name in HEADERS} == sent
 
 
 def test_keys_are_asked_for_where_they_are_needed() -> None:
