@@ -13,6 +13,7 @@ from app import __version__
 from app.problems import KINDS
 from app.routes.examples import example
 from app.routes.schemas import (
+    ANYTHING,
     DTYPE,
     HEADERS,
     PARAMETERS,
@@ -217,8 +218,9 @@ def _documents(settings: Settings) -> Schema:
         paths[path]["get"]["responses"] |= {
             status: ref("responses", status) for status in ("401", "403")
         }
-    limits = paths["/v1/limits"]["get"]["responses"]["200"]["content"][_JSON]
-    limits["schema"] = ref("schemas", "Limits")
+    for path, name in (("/v1/operations", "Operations"), ("/v1/limits", "Limits")):
+        content = paths[path]["get"]["responses"]["200"]["content"]
+        content[_JSON]["schema"] = ref("schemas", name)
     paths["/readyz"]["get"]["responses"]["503"] = ref("responses", "503")
     paths["/metrics"] = {"get": _document("/metrics", "Metrics in Prometheus' text format.")}
     paths["/metrics"]["get"]["responses"]["200"]["content"] = {
@@ -237,7 +239,7 @@ def _document(path: str, text: str) -> Schema:
             "200": {
                 "description": text,
                 "headers": _headers(),
-                "content": {_JSON: {"schema": {"type": "object"}}},
+                "content": {_JSON: {"schema": ANYTHING}},
             }
         },
     }

@@ -28,6 +28,8 @@ SHAPE: Schema = {
     "items": {"type": "integer", "minimum": 0},
     "description": "Length of each axis; only that of the samples may be 0.",
 }
+ANYTHING: Schema = {"type": "object", "additionalProperties": True}
+"""A map of which this document says no more; said, since clients take bare ones for empty."""
 MOST_AXES = 8
 """Of any tensor: what nested lists with more levels may hold says nothing to anybody."""
 
@@ -169,11 +171,35 @@ def results() -> Schema:
     }
     limit = {"value": {"type": "number"}, "unit": text, "help": text, "setting": setting}
     return {
+        "Operations": {"type": "object", "additionalProperties": _entry()},
         "Limits": {"type": "object", "additionalProperties": open_object(limit)},
         "Info": open_object(info),
         "Plan": open_object(plan),
         "Problem": open_object(problem),
     }
+
+
+def _entry() -> Schema:
+    """What the catalogue says of an operation."""
+    text: Schema = {"type": "string"}
+    role: Schema = {
+        "enum": ["required", "optional", "output"],
+        "description": "What it is to the action, where it has any part in it.",
+    }
+    tensor = open_object({"description": text, "forward": role, "backward": role}, ["description"])
+    shapes: Schema = {"type": "object", "additionalProperties": SHAPE}
+    entry = {
+        "summary": text,
+        "tensors": {"type": "object", "additionalProperties": tensor},
+        "config": ANYTHING | {"description": "The JSON Schema of config."},
+        "algorithms": {"type": "array", "items": text},
+        "examples": {
+            "type": "array",
+            "items": open_object({"config": ANYTHING, "shapes": shapes}),
+        },
+    }
+    alias = text | {"description": "Another name of it in the address, if it has one."}
+    return open_object(entry | {"alias": alias}, list(entry))
 
 
 def object_of(properties: Schema, required: list[str]) -> Schema:

@@ -127,3 +127,50 @@ def test_nothing_else_is_an_answers_tensor(name: str, y: Any) -> None:
     schema = answer_schema(path, JSON)
     assert schema.is_valid({name: right, "info": INFO})
     assert not schema.is_valid({name: y, "info": INFO})
+
+
+def document_schema(path: str) -> Draft202012Validator:
+    """Of what a GET answers."""
+    content = DOCUMENT["paths"][path]["get"]["responses"]["200"]["content"]
+    return validator(content[JSON]["schema"])
+
+
+@pytest.mark.parametrize("path", ["/v1/operations", "/v1/limits", "/version", "/livez", "/readyz"])
+def test_documents_are_as_they_are_described(path: str) -> None:
+    async def scenario() -> None:
+        async with running() as app:
+            answer = await ask(app, "GET", path)
+        document_schema(path).validate(answer.json)
+
+    asyncio.run(scenario())
+
+
+def test_the_catalogue_is_described_field_by_field() -> None:
+    """Each of its fields is named, and none that is always there may be missing."""
+    described = DOCUMENT["components"]["schemas"]["Operations"]["additionalProperties"]
+    entries = engine.operations().values()
+    assert set(described["required"]) == set.intersection(*(set(each) for each in entries))
+    assert described["properties"].keys() == set().union(*entries)
+    tensors = [about for each in entries for about in each["tensors"].values()]
+    tensor = described["properties"]["tensors"]["additionalProperties"]
+    assert tensor["properties"].keys() == set().union(*tensors)
+    schema = document_schema("/v1/operations")
+    for name in described["required"]:
+        entry = {**engine.operations()["conv"]}
+        del entry[name]
+        assert not schema.is_valid({"conv": entry})
+
+
+def maps(node: Any) -> list[dict[str, Any]]:
+    """Every schema of a map."""
+    values = node.values() if isinstance(node, dict) else node if isinstance(node, list) else []
+    own = [node] if isinstance(node, dict) and node.get("type") == "object" else []
+    return own + [each for value in values for each in maps(value)]
+
+
+def test_no_map_is_left_bare() -> None:
+    """openapi-typescript takes one for a map without fields."""
+    telling = {"properties", "additionalProperties", "oneOf"}
+    found = maps(DOCUMENT)
+    assert len(found) > 100
+    assert [each for each in found if each.keys().isdisjoint(telling)] == []
