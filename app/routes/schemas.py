@@ -21,7 +21,7 @@ DTYPE: Schema = {
 ANSWERED: Schema = {
     "type": "string",
     "enum": [*FLOATS, "int64"],
-    "description": "That of the request's floating tensors; int64 of indices.",
+    "description": "That of the request's tensors; float32 where x has integers, int64 of indices.",
 }
 SHAPE: Schema = {
     "type": "array",
