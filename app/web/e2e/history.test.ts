@@ -40,12 +40,12 @@ it("the browser's way back leads to the layer before another operation, dimensio
   const hash = async (text: string) => page.waitForFunction((part) => location.hash.includes(part), text);
   await hash("view=trace");
   await page.getByRole("button", { name: "increase Stride" }).click();
-  await hash("stride%22%3A3");
+  await hash("stride");
   await settled(page);
   const [first, y] = await page.evaluate(() => [location.hash, Array.from(window.convoke.value("y"))] as const);
   await page.getByLabel("Operation").selectOption("max_pool");
   await hash("op=max_pool");
-  await page.getByRole("button", { name: "3-D" }).click();
+  await page.getByRole("radio", { name: "3-D" }).click();
   await hash("dims=3");
   await page.getByLabel("Example").selectOption({ label: "Dilated" });
   await hash("dilation");
