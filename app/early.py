@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import select
 import signal
+import sys
 from collections.abc import MutableMapping
 from types import FrameType
 
 STANDARD_FILES = range(3)
 """Standard input, output and error."""
+
+_PR_SET_PDEATHSIG = 1
 
 OTHERS = ("OTEL_", "FASTAPI_", "PROMETHEUS_MULTIPROC_DIR", "WEB_CONCURRENCY")
 """How variables begin, in upper case, that libraries of ours read by themselves."""
@@ -44,6 +49,24 @@ def forget_variables_of_others(environ: MutableMapping[str, str]) -> None:
     """
     for name in [name for name in environ if name.upper().startswith(OTHERS)]:
         del environ[name]
+
+
+def end_with_server(control_fd: int) -> None:
+    """Have the kernel end this process, which the server started, when the server is gone.
+
+    A process that is stopped, or inside a call that holds the interpreter's lock, runs no thread that
+    could watch.
+
+    Args:
+        control_fd: a socket whose other end nobody but the server has.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Of a server that was gone before, the kernel tells nobody; its end of the socket was closed first.
+    poll = select.poll()
+    poll.register(control_fd, select.POLLHUP)
+    if poll.poll(0):
+        os._exit(0)
 
 
 def endings() -> list[signal.Signals]:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from app.early import end_with_server
+
+if __name__ == "__main__":
+    # Before anything is imported that takes long: until then it would outlive the server if it is stopped.
+    end_with_server(int(sys.argv[1]))
+
 from app.scribe.letters import answer
 from app.workers.arena import Mapping
 from app.workers.attendant import attend

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
-import signal
 import socket
 import sys
 import threading
@@ -17,8 +15,6 @@ from pathlib import Path
 from app.workers import protocol
 from app.workers.channel import Message, messages, pack
 from app.workers.memory import KEEP_S, give_back, keep_freed_memory
-
-_PR_SET_PDEATHSIG = 1
 
 SACRIFICE = 1000
 """By how many thousandths of all memory this process seems larger than it is to a kernel that looks for one
@@ -38,7 +34,7 @@ def attend(control_fd: int, answer: Callable[[Message], Message]) -> None:
     server is killed, even in the middle of an answer.
     """
     control = socket.socket(fileno=control_fd)
-    _end_with_server(control)
+    _watch_the_server(control)
     _die_first()
     keep_freed_memory()
     try:
@@ -64,12 +60,8 @@ def _die_first() -> None:
         _SCORE.write_text(str(min(score, SACRIFICE)))
 
 
-def _end_with_server(control: socket.socket) -> None:
-    """End this process when the other side of the control socket is closed."""
-    if sys.platform == "linux":
-        # A process that is stopped, or inside a call that holds the interpreter's lock, runs no
-        # thread that could watch; the kernel does.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def _watch_the_server(control: socket.socket) -> None:
+    """End this process when the other side of the control socket is closed; if it runs, see `early`."""
 
     def watch() -> None:
         poll = select.poll()

@@ -7,8 +7,15 @@ Where other workers have nothing to do, a task has their threads too; no bit of 
 
 from __future__ import annotations
 
-import mmap
 import sys
+
+from app.early import end_with_server
+
+if __name__ == "__main__":
+    # Before anything is imported that takes long: until then it would outlive the server if it is stopped.
+    end_with_server(int(sys.argv[1]))
+
+import mmap
 import time
 from collections.abc import Callable
 from typing import Any

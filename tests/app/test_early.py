@@ -1,10 +1,14 @@
-"""Before we serve others' variables are forgotten, standard files open, and we can be told to end."""
+"""What a process of ours does before all else: others' variables, standard files, and how it ends."""
 
 from __future__ import annotations
 
+import os
+import select
 import signal
+import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -126,3 +130,64 @@ def test_where_none_can_be_opened_one_line_says_so() -> None:
     code = f"import os; os.devnull = '/nowhere/null'; os.close(0); {CONVOKE}"
     why = "a standard file is closed, and /nowhere/null cannot be opened: No such file or directory"
     assert ended(code, "settings") == (1, "", f"convoke: {why}\n")
+
+
+# A process of ours, to which something happens at the moment at which it begins to import NumPy.
+BEGINNING = """
+import os, runpy, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Happening(MetaPathFinder):
+    def find_spec(self, name, *_):
+        if name == "numpy":
+            {happens}
+
+module = sys.argv.pop(1)
+sys.meta_path.insert(0, Happening())
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+
+# A server that starts it, tells its number once it is stopped, and waits to be killed.
+SERVER = """
+import os, signal, socket, subprocess, sys
+code, module = sys.argv[1:]
+ours, theirs = socket.socketpair()
+command = [sys.executable, "-c", code, module, str(theirs.fileno()), "0", "1"]
+process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+theirs.close()
+os.waitpid(process.pid, os.WUNTRACED)
+print(process.pid, flush=True)
+signal.pause()
+"""
+
+OURS = pytest.mark.parametrize("module", ["app.workers.process_main", "app.scribe.__main__"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there the kernel ends it")
+@OURS
+def test_one_that_is_stopped_while_it_starts_ends_with_a_server_that_is_killed(module: str) -> None:
+    code = BEGINNING.format(happens="os.kill(os.getpid(), signal.SIGSTOP)")
+    command = [sys.executable, "-c", SERVER, code, module]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        stopped = os.pidfd_open(int(server.stdout.readline()))
+        server.kill()
+    try:
+        poll = select.poll()
+        poll.register(stopped, select.POLLIN)
+        assert poll.poll(10_000)
+    finally:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(stopped, signal.SIGKILL)
+        os.close(stopped)
+
+
+@OURS
+def test_one_whose_server_is_gone_already_does_not_go_on(module: str) -> None:
+    ours, theirs = socket.socketpair()
+    ours.close()
+    code = BEGINNING.format(happens="os._exit(1)")
+    with theirs:
+        fd = theirs.fileno()
+        command = [sys.executable, "-c", code, module, str(fd), "0", "1"]
+        assert subprocess.run(command, cwd=ROOT, pass_fds=[fd], check=False).returncode == 0

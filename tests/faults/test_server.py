@@ -46,7 +46,8 @@ def test_a_server_killed_under_load_leaves_nothing(stopped: bool) -> None:
 
     watched: list[int] = []
     with running("--workers", "2") as service:
-        # Not one that starts under the load: stopped too soon, it could not ask to end with the server.
+        # Not one that starts under the load: stopped before Python runs in it, it has not asked to end with
+        # the server (tests/app/test_early.py).
         standing = service.workers
         account = asyncio.run(scenario())
     assert len(watched) >= len(standing) >= 2
