@@ -82,8 +82,14 @@ class Pool(Generic[W]):
 
     async def start(self) -> None:
         """Start all workers; returns once each is up or has failed too often to wait for, or at `close`."""
-        places = range(0 if self._closed else len(self._failures))
-        self._tasks = [asyncio.create_task(self._keep(place)) for place in places]
+        places = range(len(self._failures))
+        for place in places:
+            if place:
+                # Starting a process holds the loop up: between two of them it hears signals.
+                await asyncio.sleep(0)
+            if self._closed:
+                return
+            self._tasks.append(asyncio.create_task(self._keep(place)))
         while self.up + self._given_up < len(places) and not self._closed:
             self._changed.clear()
             await self._changed.wait()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Callable
 from typing import cast
 
@@ -152,6 +154,32 @@ async def test_one_that_is_closed_while_it_starts_starts_no_more() -> None:
     await life.pool.start()
     await life.pool.close()
     assert len(life.ends) == left
+
+
+@scenario
+async def test_one_that_is_told_to_end_by_a_signal_while_it_starts_starts_no_more() -> None:
+    started: list[None] = []
+    closing: list[asyncio.Task[None]] = []
+
+    class Starting(InlineWorker):
+        async def start(self) -> None:
+            if not started:
+                os.kill(os.getpid(), signal.SIGUSR1)
+            started.append(None)
+
+    async def serve(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    many = Pool(100, Starting, serve, pytest.fail, pytest.fail)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR1, lambda: closing.append(loop.create_task(many.close())))
+    await many.start()
+    while not closing:
+        await asyncio.sleep(0)
+    loop.remove_signal_handler(signal.SIGUSR1)
+    await closing.pop()
+    assert 0 < len(started) < 10
+    assert many.up == 0
 
 
 @scenario
