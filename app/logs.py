@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import logging
 import os
+import select
 import threading
 from collections import deque
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import accumulate
 from time import time
 from typing import Any
 
@@ -146,18 +148,35 @@ class BackgroundHandler(logging.Handler):
         super().close()
 
     def _write(self) -> None:
+        torn = False  # a line was begun, and its end could not be written
         while not self._closing.is_set() or self._lines:
             self._wake.wait()
             self._closing.wait(GATHER_S)
             self._wake.clear()
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
-            data = memoryview(b"\n".join([*lines, b""]))
+            begun = [b""] if torn else []
+            data = b"\n".join([*begun, *lines, b""])
+            written = self._written(data)
+            if written:
+                torn = not data[:written].endswith(b"\n")
+            if written < len(data):
+                ends = list(accumulate(len(line) + 1 for line in [*begun, *lines]))
+                self.dropped += sum(end > written for end in ends[len(begun) :])
+
+    def _written(self, data: bytes) -> int:
+        """Write bytes; returns how many could be."""
+        left = memoryview(data)
+        while left:
             try:
-                while data:
-                    data = data[os.write(self._descriptor, data) :]
+                left = left[os.write(self._descriptor, left) :]
+            except BlockingIOError:
+                # Whoever shares the descriptor may have made it so; this thread can wait.
+                poll = select.poll()
+                poll.register(self._descriptor, select.POLLOUT)
+                poll.poll()
             except OSError:
-                # Nobody can read our lines any more; there is nowhere left to say so.
-                self.dropped += bytes(data).count(b"\n")
+                break  # there is nowhere left to say so
+        return len(data) - len(left)
 
 
 def configure(level: str, form: str, descriptor: int = 2) -> BackgroundHandler:

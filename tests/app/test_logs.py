@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
+import select
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -91,6 +94,52 @@ def test_a_reader_that_does_not_read_stops_nobody(pipe: tuple[int, int]) -> None
         except BlockingIOError:
             break
     handler.close()
+
+
+def test_a_pipe_that_does_not_block_is_waited_for(pipe: tuple[int, int]) -> None:
+    os.set_blocking(pipe[1], False)
+    messages = [letter * (1 << 20) for letter in "abc"]
+    handler = BackgroundHandler(pipe[1])
+    for message in messages:
+        handler.emit(record(message))
+    room, come = select.poll(), select.poll()
+    room.register(pipe[1], select.POLLOUT)
+    come.register(pipe[0], select.POLLIN)
+    while room.poll(0) and not handler.dropped:
+        time.sleep(0.001)
+    read = b""
+    while read.count(b"\n") < len(messages) and not handler.dropped:
+        if come.poll(1):
+            read += os.read(pipe[0], 1 << 20)
+    handler.close()
+    assert handler.dropped == 0
+    assert read.decode().splitlines() == messages
+
+
+def test_after_a_line_that_could_not_be_ended_the_next_begins_anew(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    room = [5, 0, 0]  # of a disk that is full in between
+
+    def scarce(descriptor: int, data: bytes) -> int:
+        if descriptor != pipe[1] or not room:
+            return write(descriptor, data)
+        if not (some := room.pop(0)):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data[:some])
+
+    monkeypatch.setattr(os, "write", scarce)
+    handler = BackgroundHandler(pipe[1])
+    for lost, message in enumerate(["first\nline", "second"], 1):
+        handler.emit(record(message))
+        while handler.dropped < lost:
+            time.sleep(0.001)
+    handler.emit(record("third"))
+    handler.emit(record("fourth"))
+    handler.close()
+    assert os.read(pipe[0], 1 << 16) == b"first\nthird\nfourth\n"
+    assert handler.dropped == 2
 
 
 def test_lines_for_nobody_are_counted() -> None:
