@@ -24,6 +24,7 @@ from app.connection import Connection, bounded
 from app.dispatcher import Dispatcher
 from app.early import endings
 from app.files import with_files
+from app.filesize import allow_file_size
 from app.keepalive import LAST_READ_S
 from app.lifecycle import Lifecycle
 from app.main import create_app
@@ -203,6 +204,7 @@ def serve(settings: Settings) -> int:
     try:
         with granted():
             settings = with_files(settings)
+            allow_file_size(settings)
             app = create_app(settings, lambda: handler.dropped)
             server = Server(app, settings, listener)
             runner = asyncio.Runner(loop_factory=server.config.get_loop_factory())

@@ -42,16 +42,20 @@ class DispatchLimits:
     body_bytes: int = 0
 
 
+def arena_bytes(limits: DispatchLimits) -> int:
+    """Most that a worker's arena may have."""
+    return max(limits.cost.tensor_bytes, limits.batch.nbytes) + ARENA_SLACK_BYTES
+
+
 def worker_maker(
     limits: DispatchLimits, berths: Berths | None = None, *, urgent: bool = False
 ) -> Callable[[], Worker]:
     """What makes the workers that the limits ask for; see `ProcessOptions` for the rest."""
     if limits.workers == 0:
         return InlineWorker
-    largest = max(limits.cost.tensor_bytes, limits.batch.nbytes)
     options = ProcessOptions(
         threads=threads_per_worker(limits.workers, available_cpus()),
-        arena_bytes=largest + ARENA_SLACK_BYTES,
+        arena_bytes=arena_bytes(limits),
         berths=berths,
         urgent=urgent,
     )

@@ -252,9 +252,13 @@ class Desk:
         self._waiting.fail_all(lambda: WorkersUnavailable(retry_after=RETRY_S))
 
 
+def letter_room(limits: DeskLimits) -> int:
+    """Most shared memory that a letter may need."""
+    decode = limits.decode
+    return max(reading_room(limits.body_bytes), writing_room(decode.max_elements, decode.max_rank))
+
+
 def scribe_maker(limits: DeskLimits, *, urgent: bool = False) -> Callable[[], Scribe]:
     """What makes scribes with room for every letter that the limits let in; see `ScribeOptions`."""
-    decode = limits.decode
-    room = max(reading_room(limits.body_bytes), writing_room(decode.max_elements, decode.max_rank))
-    options = ScribeOptions(arena_bytes=room, urgent=urgent)
+    options = ScribeOptions(arena_bytes=letter_room(limits), urgent=urgent)
     return lambda: Scribe(options)

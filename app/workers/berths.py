@@ -38,6 +38,12 @@ class Lying(NamedTuple):
     region: Region
 
 
+def berth_bytes(body: int) -> int:
+    """Most that a place for a body of so many bytes may have."""
+    # It begins up to two times ALIGNMENT behind the beginning, and its tensor is aligned.
+    return body + 2 * ALIGNMENT
+
+
 class Berths:
     """The places; one set for each server.
 
@@ -50,8 +56,7 @@ class Berths:
     def __init__(
         self, capacity: int, count: int = BERTHS, clock: Callable[[], float] = monotonic
     ) -> None:
-        # A body begins up to two times ALIGNMENT behind the beginning, and its tensor is aligned.
-        room = capacity + 2 * ALIGNMENT
+        room = berth_bytes(capacity)
         self._arenas = [Arena(room, PAGE, "convoke-body", clock) for _ in range(count)]
         self._clock = clock
 
