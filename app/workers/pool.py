@@ -145,9 +145,11 @@ class Pool(Generic[W]):
             # The frames that it came through hold what was computed, and the worker holds the error.
             clear_frames(death.__traceback__)
             return death.reason
-        except Exception:
+        except Exception as error:
             # Whatever it is: without a worker in its place, what was accepted would wait for ever.
-            log.exception("a worker could not %s", doing)
+            # Where a want of files, processes or memory came up tells nothing, and it comes again.
+            want = doing == "be started" and isinstance(error, OSError | MemoryError)
+            log.error("a worker could not %s: %r", doing, error, exc_info=not want)
         return CRASHED
 
     def _set_up(self, change: int) -> None:

@@ -91,12 +91,21 @@ async def test_restarts_back_off_until_something_is_achieved(waits: list[float])
 
 
 @scenario
-async def test_a_place_is_kept_when_the_system_grants_no_worker(waits: list[float]) -> None:
+async def test_a_place_is_kept_when_the_system_grants_no_worker(
+    waits: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
     life = Life(OSError("no process"), MemoryError(), OSError("no file"))
     await life.pool.start()
     await life.forever.wait()
     assert waits == [0.0, 0.1, 0.2]
     assert life.deaths == ["crashed"] * 3
+    told = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not any(record.exc_info for record in told)
+    assert [record.getMessage().partition(": ")[2] for record in told] == [
+        "OSError('no process')",
+        "MemoryError()",
+        "OSError('no file')",
+    ]
     await life.pool.close()
 
 
@@ -112,7 +121,7 @@ async def test_a_place_is_kept_whatever_fails_while_its_worker_serves(
     assert life.pool.up == 1
     assert life.closed == 2
     logged = [record.getMessage() for record in caplog.records if record.exc_info]
-    assert logged == ["a worker could not be given work"] * 2
+    assert logged == ["a worker could not be given work: ValueError('astray')"] * 2
     await life.pool.close()
 
 
