@@ -38,13 +38,14 @@ it("a bias fits into its column, and nothing else shrinks for it", () => {
   for (const [arrangement, width, column] of columns) {
     const without = sizes(first, width, 388, arrangement);
     for (let outputs = 1; outputs <= 16; outputs += 1) {
-      const { bias, ...others } = sizes({ ...first, bias: plane(1, outputs) }, width, 388, arrangement);
+      const { bias, columns: widths, ...others } = sizes({ ...first, bias: plane(1, outputs) }, width, 388, arrangement);
       const at = `${outputs} in ${arrangement} of ${width}`;
       expect(outputs * bias + 6, at).toBeLessThanOrEqual(column(width));
       expect(bias, at).toBeGreaterThanOrEqual(8);
       expect(bias, at).toBeLessThanOrEqual(30);
       if (outputs <= 4) expect(bias, at).toBe(Math.min(30, others.middle));
       expect(others, at).toEqual({ cell: without.cell, middle: without.middle });
+      if (widths) expect(widths[0] + widths[1] + widths[2] + 2 * 40, at).toBeLessThanOrEqual(width);
     }
   }
 });

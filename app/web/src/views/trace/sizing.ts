@@ -32,6 +32,8 @@ export interface Sizes {
   readonly cell: number;
   readonly middle: number;
   readonly bias: number;
+  /** What the columns of a row need at least, in pixels; null where tensors do not stand in such. */
+  readonly columns: readonly [x: number, middle: number, y: number] | null;
 }
 
 /** The largest cells, up to `largest`, with which planes fit in so many pixels. */
@@ -50,17 +52,18 @@ export function sizes(needs: Needs, width: number, height: number, arrangement: 
   if (arrangement === "line") {
     const room = width - 8;
     const cell = Math.max(3, fitting(room, TALLEST_LINE, x, y, middle));
-    return { cell, middle: cell, bias: biasCell(room, cell) };
+    return { cell, middle: cell, bias: biasCell(room, cell), columns: null };
   }
   if (arrangement === "paired") {
     const half = (width - 20) / 2 - 8;
     const own = fitting(half, LARGEST_BESIDE, middle);
-    return { cell: fitting(half, LARGEST, x, y), middle: own, bias: biasCell(half, own) };
+    return { cell: fitting(half, LARGEST, x, y), middle: own, bias: biasCell(half, own), columns: null };
   }
   const middleCell = (cell: number) =>
     middle ? Math.max(cell, Math.min(SMALLEST_WEIGHT, Math.floor(200 / across(middle)))) : 0;
   const column = (cells: number, least: number) => Math.max(cells + 6, least);
-  const sides = (cell: number) => column(across(x) * cell, HEAD.x) + column(across(y) * cell, HEAD.y);
+  const ends = (cell: number) => [column(across(x) * cell, HEAD.x), column(across(y) * cell, HEAD.y)] as const;
+  const sides = (cell: number) => ends(cell)[0] + ends(cell)[1];
   const between = (cell: number) => (middle ? column(across(middle) * middleCell(cell), HEAD.middle) : 0);
   const fits = (cell: number) => sides(cell) + (middle ? between(cell) + 2 * GAP : 120) <= width;
   const tallest = Math.max(down(x), down(y));
@@ -70,5 +73,8 @@ export function sizes(needs: Needs, width: number, height: number, arrangement: 
   while (cell > LEAST && !fits(cell)) cell -= 1;
   // The others do not shrink for a bias: it has half of what they leave, since Y's small pictures want some of it too.
   const left = Math.max(0, width - sides(cell) - between(cell) - 2 * GAP);
-  return { cell, middle: middleCell(cell), bias: biasCell(between(cell) + left / 2 - 6, middleCell(cell)) };
+  const own = biasCell(between(cell) + left / 2 - 6, middleCell(cell));
+  const [first, last] = ends(cell);
+  const columns = [first, bias ? column(across(bias) * own, between(cell)) : between(cell), last] as const;
+  return { cell, middle: middleCell(cell), bias: own, columns };
 }

@@ -8,7 +8,7 @@ import type { App } from "../../state/app";
 import { isConvolution } from "../../state/spec";
 import { arrows } from "./arrows";
 import { Planes } from "./planes";
-import { type Arrangement, sizes } from "./sizing";
+import { type Arrangement, type Sizes, sizes } from "./sizing";
 import { tensorCard } from "./tensor";
 import { formulas } from "./words";
 
@@ -50,7 +50,7 @@ export function stage(app: App): Stage {
       : role === "bias" || role === "dbias" ? sized().bias : sized().cell;
   const element = h("div", { class: "stage", "data-layout": arrangement }, () => {
     if (roles() === "") return h("p", { class: "hint" }, "…");
-    return content(app, planes, cell, arrangement, () => [sized(), arrangement(), roles()]);
+    return content(app, planes, cell, arrangement, () => [sized(), arrangement(), roles()], () => sized().columns);
   });
   const observer = new ResizeObserver(([entry]) => {
     width.set(Math.floor(entry.contentRect.width));
@@ -61,7 +61,9 @@ export function stage(app: App): Stage {
   return { element, planes, cell };
 }
 
-function content(app: App, planes: Planes, cell: (role: Role) => number, arrangement: () => Arrangement, layout: () => unknown): Child {
+function content(
+  app: App, planes: Planes, cell: (role: Role) => number, arrangement: () => Arrangement, layout: () => unknown, room: () => Sizes["columns"],
+): Child {
   const served = app.session.served.peek()!;
   const canvases = new Map<Role, HTMLCanvasElement>();
   const card = (role: Role | null): Child => {
@@ -80,7 +82,9 @@ function content(app: App, planes: Planes, cell: (role: Role) => number, arrange
       way === "forward" && h("span", { class: "lede" }, "Choose any number to see the terms that made it."));
   const pair = (first: Role, second: Role): Child => h("div", { class: "stack" }, card(first), bias ? card(second) : null);
   const columns = middle[0] ? "three" : "two";
-  const grid = h("div", { class: `tensors ${columns}` },
+  // Heads and small pictures may have what is left, and never what the grids beside them need.
+  const least = (at: number) => () => (room() ? `${room()![at]}px` : "0px");
+  const grid = h("div", { class: `tensors ${columns}`, style: { "--x": least(0), "--middle": least(1), "--y": least(2) } },
     line("forward", "Forward"),
     card("x"), middle[0] === "weight" ? pair("weight", "bias") : middle[0] && card(middle[0]), card("y"),
     line("backward", "Backward"),
