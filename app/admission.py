@@ -180,9 +180,8 @@ class Admission:
             return None
         limits = self._limits
         if not held or (held < limits.requests and nbytes <= limits.nbytes):
-            if self._leaves_room(held, nbytes, now, placed):
-                return None
-            if self._promises.claim(visitor, now) is not None:
+            room = self._leaves_room(held, nbytes, now, placed)
+            if room or self._promises.claim(visitor, now) is not None:
                 return None
         return self._refusal(held, now, visitor)
 
@@ -260,10 +259,11 @@ class Admission:
         # As many as have permits now show how many there can be of their size.
         each = self.nbytes / self.requests if self.requests else nbytes
         places = min(limits.requests, limits.nbytes / each) if each else limits.requests
-        most = int(HELD * places) or int(self._promises.trusted(now))
+        others = limits.requests - held - 1
+        most = others if placed else limits.requests
+        most = min(most, int(HELD * places) or int(self._promises.trusted(now)))
         kept = min(self._promises.held(now, self._told.ahead), most)
-        room = placed or held + 1 + kept <= limits.requests
-        return not kept or (room and nbytes + kept * each <= limits.nbytes)
+        return not kept or (kept <= others and nbytes + kept * each <= limits.nbytes)
 
     def _refusal(self, held: int, now: float, visitor: Visitor) -> QueueFull:
         """The refusal of a request: after the queue has drained there is room, and promised."""

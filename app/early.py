@@ -61,6 +61,7 @@ def end_with_server(control_fd: int) -> None:
         control_fd: a socket whose other end nobody but the server has.
     """
     if sys.platform == "linux":
+        # It is told when the thread ends that started us: the server's first, which ends with it.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # Of a server that was gone before, the kernel tells nobody; its end of the socket was closed first.
     poll = select.poll()

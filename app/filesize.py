@@ -40,4 +40,5 @@ def allow_file_size(settings: Settings) -> None:
             f"cannot start: files may have {hard} bytes, and shared memory counts as files,"
             f" of up to {needed} bytes (see ulimit -f)"
         )
-    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    # No further: it may be there for the log.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (needed, hard))

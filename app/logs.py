@@ -158,10 +158,10 @@ class BackgroundHandler(logging.Handler):
             data = b"\n".join([*begun, *lines, b""])
             written = self._written(data)
             if written:
-                torn = not data[:written].endswith(b"\n")
+                torn = data[written - 1 : written] != b"\n"
             if written < len(data):
                 ends = list(accumulate(len(line) + 1 for line in [*begun, *lines]))
-                self.dropped += sum(end > written for end in ends[len(begun) :])
+                self.dropped += sum(end - 1 > written for end in ends[len(begun) :])
 
     def _written(self, data: bytes) -> int:
         """Write bytes; returns how many could be."""

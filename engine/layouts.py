@@ -59,14 +59,19 @@ def fitting(
     dims = len(x) - 1
     (layout, weight_layout), spatial = layouts, SPATIAL[dims]
     last = read_layout(layout, dims)
+    longest = max(
+        weight[axis] for axis in read_weight_layout(weight_layout, dims, last, canonical)[2:]
+    )
     orders = (f"OI{spatial}", f"IO{spatial}", f"{spatial}IO", f"{spatial}OI")
     tried = itertools.product((last, not last), (weight_layout, *orders))
     found: list[list[str]] = []
     for channels_last, order in tried:
         axes = read_weight_layout(order, dims, channels_last, canonical)
         outer, inner, *taps = (weight[axis] for axis in axes)
-        # Windows are hardly ever oblong, and channels may be as many by chance.
-        if len(set(taps)) == 1 and fits(split_tail(x, channels_last)[0], outer, inner):
+        channels, sizes = split_tail(x, channels_last)
+        # Channels may be as many by chance; windows are hardly ever oblong, or longer than they were read.
+        likely = set(taps) == {taps[0]} and taps[0] <= min(longest, *sizes)
+        if likely and fits(channels, outer, inner):
             names = []
             if channels_last != last:
                 names.append(f"layout N{spatial}C" if channels_last else f"layout NC{spatial}")

@@ -91,7 +91,9 @@ NEEDLESS = {
     **dict.fromkeys(("bias", "usebias"), "it is a tensor, beside config"),
     "paddingmode": "it always pads with zeros",
     "outputpadding": "only conv_transpose has it",
-    **dict.fromkeys(INPUT_DILATION, "conv_transpose has it, as stride"),
+    **dict.fromkeys(
+        INPUT_DILATION, "zeros between the numbers of x are the stride of conv_transpose"
+    ),
 }
 """Fields that convolutions have elsewhere; here the tensors say the same, or there is nothing to choose."""
 

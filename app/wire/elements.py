@@ -50,16 +50,16 @@ def read_dtype(value: object, loc: Loc) -> np.dtype[Any]:
     if isinstance(value, str) and value in DTYPES:
         return DTYPES[value]
     msg = "this is no element type that is read here"
-    if value == "bfloat16":
+    # As libraries write theirs: `torch.float32`, `<class 'numpy.float32'>`.
+    name = value.rpartition(".")[2].rstrip("'>") if isinstance(value, str) else None
+    if name == "bfloat16":
         msg = "bfloat16 is not supported yet"
     elif isinstance(value, str) and value[:1] == "=" and value[1:] in DTYPES:
         msg = (
             "the byte order of the sender's own machine is not known here; < and > say which it is"
         )
     taken = TAKEN.get(loc[0], FLOATS)
-    if isinstance(value, str):
-        # As libraries write theirs: `torch.float32`, `<class 'numpy.float32'>`.
-        msg += did_you_mean(value.rpartition(".")[2].rstrip("'>"), taken, slips=False)
+    msg += did_you_mean(name, taken, slips=False)
     got = value if isinstance(value, str) else kind(value)
     raise MalformedBody.at(loc, msg, ", ".join(taken), got)
 

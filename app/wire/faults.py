@@ -25,7 +25,7 @@ MOST_FAULTS: Final = 1000
 """Faults of one body among which the first is looked for: millions of marks would be gigabytes."""
 
 TEXTS: Final = 'the texts "NaN", "Infinity" and "-Infinity"'
-"""What stands for such numbers in tensors."""
+"""What stands for NaN and infinities in the data of tensors."""
 
 
 class Fault(NamedTuple):
@@ -33,16 +33,25 @@ class Fault(NamedTuple):
 
     Attributes:
         below: where in the value it is.
+        literal: it is a number that JSON lacks; what is expected depends on its place.
     """
 
     msg: str
     expected: str | None = None
     got: str | None = None
     below: Loc = ()
+    literal: bool = False
 
     def at(self, loc: Loc) -> MalformedBody:
         """The error of the value at a place."""
-        return MalformedBody.at((*loc, *self.below), self.msg, self.expected, self.got)
+        expected = self.expected
+        if self.literal:
+            first, second = (*loc, "data", "data")[
+                :2
+            ]  # a tensor may be a list, or a map with its data
+            data = first in TENSORS and (second == "data" or isinstance(second, int))
+            expected = TEXTS if data else "a finite number"
+        return MalformedBody.at((*loc, *self.below), self.msg, expected, self.got)
 
 
 def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -78,10 +87,7 @@ def _first(body: object) -> MalformedBody | None:
     while levels:
         for step, value in levels[-1]:
             if isinstance(value, Fault):
-                loc = (*path, step)[1 : MOST_STEPS + 1]
-                if value.expected == TEXTS and loc[:1] and loc[0] not in TENSORS:
-                    value = value._replace(expected="a finite number")
-                return value.at(loc)
+                return value.at((*path, step)[1 : MOST_STEPS + 1])
             if isinstance(value, dict | list):
                 path.append(step)
                 levels.append(_within(value))
@@ -106,7 +112,7 @@ def _twice(pairs: list[tuple[str, object]]) -> Fault:
 
 
 def _constant(constant: str) -> Fault:
-    return Fault("JSON has no such number", TEXTS, constant)
+    return Fault("JSON has no such number", got=constant, literal=True)
 
 
 class _Marking:

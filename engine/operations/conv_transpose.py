@@ -69,11 +69,7 @@ class ConvTranspose(Convolution):
         require_groups(reading.channels, config.groups, "x", reading.channel_axis)
         if reading.outer != reading.channels:
             loc = ("weight", "shape", reading.order[0])
-            layouts = config.layout, config.weight_layout
-            meant = fitting(
-                layouts, tails["x"], tails["weight"], self.canonical, lambda n, outer, _: outer == n
-            )
-            msg = f"input channels do not fit x{meant}"
+            msg = f"input channels do not fit x{self._meant(config, tails)}"
             raise fail(ShapeMismatch, loc, msg, str(reading.channels), reading.outer)
         axes = tuple(self._axis(config, reading, i) for i in range(len(reading.sizes)))
         positions = tuple(axis.size for axis in axes)
@@ -96,6 +92,15 @@ class ConvTranspose(Convolution):
         outputs = reading.inner * config.groups
         y = sample_tail(outputs, positions, reading.channels_last)
         return self.planned(config, tails, dtype, reading, y, outputs, correlation)
+
+    def _meant(self, config: ConvTransposeConfig, tails: Tails) -> str:
+        """What else the layouts may be, see `fitting`."""
+
+        def fits(channels: int, outer: int, _: int) -> bool:
+            return outer == channels and not channels % config.groups
+
+        layouts = config.layout, config.weight_layout
+        return fitting(layouts, tails["x"], tails["weight"], self.canonical, fits)
 
     def _axis(self, config: ConvTransposeConfig, reading: Reading, axis: int) -> Axis:
         count, kernel = reading.sizes[axis], reading.kernel[axis]

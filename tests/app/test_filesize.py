@@ -75,7 +75,7 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], list[tuple[
         ((UNLIMITED, UNLIMITED), []),
         ((NEEDED, NEEDED), []),
         ((NEEDED - 1, NEEDED), [(NEEDED, NEEDED)]),
-        ((0, UNLIMITED), [(UNLIMITED, UNLIMITED)]),
+        ((0, UNLIMITED), [(NEEDED, UNLIMITED)]),
     ],
     ids=["unlimited", "just enough", "raised", "raised without end"],
 )

@@ -60,7 +60,10 @@ def test_more_than_was_reserved_has_to_find_room() -> None:
     run(scenario)
 
 
-def test_who_had_the_only_place_is_not_sent_away_for_those_who_were_told_to_come() -> None:
+@pytest.mark.parametrize("nbytes", [500, 1100, 2000])
+def test_who_had_the_only_place_is_not_sent_away_for_those_who_were_told_to_come(
+    nbytes: int,
+) -> None:
     admission = Admission(QueueLimits(requests=1, nbytes=2000))
 
     async def scenario() -> None:
@@ -68,8 +71,8 @@ def test_who_had_the_only_place_is_not_sent_away_for_those_who_were_told_to_come
         for connection in (1, 2, 3):
             with pytest.raises(QueueFull):
                 admission.acquire(100, monotonic(), Visitor(connection=connection))
-        place.take(500, monotonic())  # with its outputs it has more than its body
-        assert state(admission) == (1, 500, 0)
+        place.take(nbytes, monotonic())  # with its outputs it has more than its body
+        assert state(admission) == (1, nbytes, 0)
 
     asyncio.run(scenario())
 

@@ -95,7 +95,11 @@ def test_what_the_tensors_tell_is_told() -> None:
 @pytest.mark.parametrize(
     ("operation", "config", "reason"),
     [
-        ("conv", {"lhs_dilation": 2}, "conv_transpose has it, as stride"),
+        (
+            "conv",
+            {"lhs_dilation": 2},
+            "zeros between the numbers of x are the stride of conv_transpose",
+        ),
         ("max_pool", {"kernel": 2, "base_dilation": 2}, "x is not dilated here"),
         ("max_pool", {"kernel": 2, "count_include_pad": True}, "only avg_pool has it"),
         ("conv", {"output_padding": 1}, "only conv_transpose has it"),

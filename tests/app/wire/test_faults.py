@@ -19,13 +19,14 @@ DIGITS = "at most 4300 digits"
     ("body", "loc", "expected", "got"),
     [
         # The literals that JSON does not have.
-        ("NaN", (), TEXTS, "NaN"),
+        ("NaN", (), FINITE, "NaN"),
         ('{"x": NaN}', ("x",), TEXTS, "NaN"),
         ('{"x": [1, Infinity]}', ("x", 1), TEXTS, "Infinity"),
         ('{"x": [[1, 2], [3, -Infinity], [NaN]]}', ("x", 1, 1), TEXTS, "-Infinity"),
         ('{"config": {"stride": 1, "p": NaN}, "x": [1]}', ("config", "p"), FINITE, "NaN"),
         ('{"shapes": {"x": [1, Infinity]}}', ("shapes", "x", 1), FINITE, "Infinity"),
-        ('{"x": {"shape": [[], {}, {"a": [NaN]}]}}', ("x", "shape", 2, "a", 0), TEXTS, "NaN"),
+        ('{"x": {"shape": [[], {}, {"a": [NaN]}]}}', ("x", "shape", 2, "a", 0), FINITE, "NaN"),
+        ('{"x": {"shape": [1], "data": [NaN]}}', ("x", "data", 0), TEXTS, "NaN"),
         ('{"a": [[1], [[]], [{}]], "b": NaN}', ("b",), FINITE, "NaN"),
         # More digits than an integer may have.
         ('{"x": [%s]}' % ("1" * 5000), ("x", 0), DIGITS, "5000 digits"),
