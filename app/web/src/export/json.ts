@@ -46,8 +46,7 @@ export async function openJson(app: App, file: Blob): Promise<boolean> {
       if (name === "indices" || !Array.isArray(data) || data.length !== expected || data.length > CAPS.cells) continue;
       fills[name] = { ...fill("zeros"), data: Float32Array.from(data, Number) };
     }
-    app.leaps += 1;
-    apply(app, { ...linked, spec: { ...linked.spec, fills } });
+    app.leap(() => apply(app, { ...linked, spec: { ...linked.spec, fills } }));
     return true;
   } catch {
     return false;

@@ -39,7 +39,7 @@ export function panel(app: App): HTMLElement {
     h("div", { class: "operation" },
       row("Operation", [select("Operation",
         () => Object.entries(OPERATIONS).map(([value, label]) => ({ value, label })), op,
-        (next) => app.leap(switched(session.draft(), next))), unfold])),
+        (next) => app.leap(() => session.want(switched(session.draft(), next)))), unfold])),
     refused(app, fields, open),
     // Takes the focus from a press on what has none, as buttons have in Safari, so that Escape is still heard.
     h("div", { class: "settings", id: "layer-settings", tabindex: -1 },
@@ -53,7 +53,7 @@ function settings(app: App, op: Read<string>, fields: Read<readonly Field[]>): C
   return [
     h("div", { class: "block" },
       row("Dimensions", segments("Dimensions", [1, 2, 3].map((d) => ({ value: String(d), label: `${d}-D` })),
-        () => String(session.draft().dims), (next) => app.leap(redimensioned(session.draft(), Number(next))))),
+        () => String(session.draft().dims), (next) => app.leap(() => session.want(redimensioned(session.draft(), Number(next)))))),
       row("Example", select("Example",
         () => [{ value: "", label: "choose…" }, ...EXAMPLES.map((one, at) => ({ value: String(at), label: one.label }))],
         () => "", (next) => {
@@ -75,10 +75,12 @@ function row(label: string, control: Child): HTMLElement {
 
 export function openExample(app: App, at: number): void {
   const example = EXAMPLES[at];
-  app.endSweep();
-  app.pinned.set(example.cell);
-  app.wish.set({ ...FIRST_PICK, ...example.pick });
-  app.leap(example.spec);
+  app.leap(() => {
+    app.endSweep();
+    app.pinned.set(example.cell);
+    app.wish.set({ ...FIRST_PICK, ...example.pick });
+    app.session.want(example.spec);
+  });
 }
 
 const WHOLE_NUMBER: Kind = { kind: "number", integer: true, minimum: 1, nullable: false };

@@ -62,44 +62,80 @@ function viewOf(hash: string): View {
   return VIEWS.find((view) => view === named) ?? "trace";
 }
 
+/** What is on show and not in the address bar yet. */
+interface Late {
+  readonly linked: ReturnType<typeof linkedOf>;
+  /** A whole layer took the place of another here: the browser's way back leads to that one. */
+  readonly leapt: boolean;
+  /** Something newer takes its place. */
+  dropped: boolean;
+}
+
 export function followAddress(app: App): void {
   followCell(app);
   /** The address that the state was last made equal with. */
   let known = location.hash;
-  let leaps = app.leaps;
+  /** The address that the last leap was made from. */
+  let origin: string | null = null;
+  let late: Late | null = null;
+  let leaps = app.leaps.peek();
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let writing = Promise.resolve();
+
   addEventListener("hashchange", () => {
     if (location.hash === known) return;
     known = location.hash;
+    late = origin = null;
     void open(app, known);
   });
-  const put = async (linked: ReturnType<typeof linkedOf>, round: number) => {
-    const hash = await packHash(linked);
+
+  const put = async (one: Late) => {
+    const hash = await packHash(one.linked);
     // Another address is on its way into the state: it must not be written over. Nor must a newer state.
-    if (round !== rounds || location.hash !== known) return;
-    const leapt = app.leaps !== leaps;
-    leaps = app.leaps;
-    if (hash === known) return;
+    if (one.dropped || location.hash !== known) return;
     const long = hash.length > LONGEST;
     if (long !== app.unlinked.peek()) app.unlinked.set(long);
     if (long) return;
-    // The browser's way back leads through the views and layers that were open, and not through every number that was changed.
-    const turned = leapt || viewOf(hash) !== viewOf(known);
     try {
-      history[turned ? "pushState" : "replaceState"](null, "", hash);
-      known = hash;
+      if (hash !== known) write(hash, one.leapt);
     } catch {
-      timer = setTimeout(() => void put(linked, round), REFUSED_MS);
+      if (late === one) timer = setTimeout(() => queue(one), REFUSED_MS);
+      return;
     }
+    if (late === one) late = null;
   };
-  let rounds = 0;
+  const write = (hash: string, leapt: boolean) => {
+    const before = known;
+    if (!leapt && hash === origin) {
+      // The service refused the layer that was leapt to, and the one before it is on show again.
+      history.back();
+    } else {
+      // The browser's way back leads through the views and layers that were open, and not through every number that was changed.
+      const turned = leapt || viewOf(hash) !== viewOf(before);
+      history[turned ? "pushState" : "replaceState"](null, "", hash);
+    }
+    known = hash;
+    origin = leapt ? before : null;
+  };
+  const queue = (one: Late) => {
+    writing = writing.then(() => put(one));
+  };
+
   effect(() => {
     // As it is asked for, and not only once it is answered: a service that is away must not cost the change.
     const linked = linkedOf(app);
-    rounds += 1;
-    const round = rounds;
+    const leapt = app.leaps() !== leaps;
+    leaps = app.leaps();
     clearTimeout(timer);
-    timer = setTimeout(() => void put(linked, round), PAUSE_MS);
+    const before = late;
+    if (before) {
+      // What is left has its last change in its own address.
+      if (leapt || before.linked.view !== linked.view) queue(before);
+      else before.dropped = true;
+    }
+    const now = { linked, leapt: leapt || before?.dropped === true && before.leapt, dropped: false };
+    late = now;
+    timer = setTimeout(() => queue(now), PAUSE_MS);
   });
 }
 

@@ -77,7 +77,7 @@ export class App {
   readonly unlinked = signal(false);
   readonly catalogue = signal<Record<string, unknown> | null>(null);
   /** How often a whole layer has taken the place of another. */
-  leaps = 0;
+  readonly leaps = signal(0);
 
   /** @param key the one that the client sends. */
   constructor(readonly client: Client, readonly key: Key) {
@@ -86,10 +86,12 @@ export class App {
     this.session.onWish = () => this.notice.set(null);
   }
 
-  /** Another layer in the place of the one that is set; the browser's way back leads to that one. */
-  leap(spec: Spec): void {
-    this.leaps += 1;
-    this.session.want(spec);
+  /** Whatever puts a whole layer in the place of another: the browser's way back leads to that one. */
+  leap(put: () => void): void {
+    batch(() => {
+      this.leaps.set(this.leaps.peek() + 1);
+      put();
+    });
   }
 
   /** Another key, or none, and once more what waits for one. */
