@@ -21,9 +21,6 @@ from engine.errors import Loc
 MOST_STEPS: Final = 16
 """Steps of a path that are told; more lead to nothing that is read, but in a tensor of very many axes."""
 
-MOST_FAULTS: Final = 1000
-"""Faults of one body among which the first is looked for: millions of marks would be gigabytes."""
-
 TEXTS: Final = 'the texts "NaN", "Infinity" and "-Infinity"'
 """What stands for NaN and infinities in the data of tensors."""
 
@@ -46,9 +43,8 @@ class Fault(NamedTuple):
         """The error of the value at a place."""
         expected = self.expected
         if self.literal:
-            first, second = (*loc, "data", "data")[
-                :2
-            ]  # a tensor may be a list, or a map with its data
+            # A tensor may be a list, or a map with its data.
+            first, second = (*loc, "data", "data")[:2]
             data = first in TENSORS and (second == "data" or isinstance(second, int))
             expected = TEXTS if data else "a finite number"
         return MalformedBody.at((*loc, *self.below), self.msg, expected, self.got)
@@ -64,7 +60,7 @@ def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def refuse_constant(constant: str) -> NoReturn:
     """Raise MalformedBody: JSON has neither NaN nor infinities."""
-    raise _constant(constant).at(())
+    raise _CONSTANTS[constant].at(())
 
 
 def located(text: str, error: MalformedBody | None) -> MalformedBody:
@@ -73,10 +69,16 @@ def located(text: str, error: MalformedBody | None) -> MalformedBody:
     Args:
         text: that was refused. error: as it is known; None where the parser cannot read an integer.
     """
-    parser = _Marking(integers=error is None)
     found = None
-    with suppress(ValueError, RecursionError):  # what comes after it may be no JSON at all
-        found = _first(parser.decoder.decode(text))
+    with suppress(
+        json.JSONDecodeError, RecursionError
+    ):  # what comes after it may be no JSON at all
+        try:
+            found = _first(_marking(integers=error is None).decode(text))
+        except ValueError as other:
+            if isinstance(other, json.JSONDecodeError):
+                raise
+            found = _first(_marking(integers=True).decode(text))
     return found or error or Fault(_TOO_LONG).at(())
 
 
@@ -111,40 +113,36 @@ def _twice(pairs: list[tuple[str, object]]) -> Fault:
     return Fault(f"the key {twice[:64]!a} appears twice in one map", below=(twice[:64],))
 
 
-def _constant(constant: str) -> Fault:
-    return Fault("JSON has no such number", got=constant, literal=True)
+def _marking(*, integers: bool) -> json.JSONDecoder:
+    """A parser that marks faults, integers too if asked to.
+
+    Marks take no memory to speak of: all NaN share one, integers that have one are long, and maps are few
+    by then.
+    """
+    # A function of Python's own makes parsing millions of integers take three times as long.
+    return json.JSONDecoder(
+        object_pairs_hook=_map,
+        parse_constant=_CONSTANTS.__getitem__,
+        parse_int=_integer if integers else None,
+    )
 
 
-class _Marking:
-    """A parser that marks up to `MOST_FAULTS` faults, and gives up at the next."""
+def _map(pairs: list[tuple[str, object]]) -> dict[str, object] | Fault:
+    result = dict(pairs)
+    return result if len(result) == len(pairs) else _twice(pairs)
 
-    def __init__(self, *, integers: bool) -> None:
-        self._left = MOST_FAULTS
-        # A function of Python's own makes parsing millions of integers take three times as long.
-        parse_int = self._integer if integers else None
-        self.decoder = json.JSONDecoder(
-            object_pairs_hook=self._map,
-            parse_constant=lambda constant: self._mark(_constant(constant)),
-            parse_int=parse_int,
-        )
 
-    def _mark(self, fault: Fault) -> Fault:
-        self._left -= 1
-        if self._left < 0:
-            raise ValueError
-        return fault
-
-    def _map(self, pairs: list[tuple[str, object]]) -> dict[str, object] | Fault:
-        result = dict(pairs)
-        return result if len(result) == len(pairs) else self._mark(_twice(pairs))
-
-    def _integer(self, digits: str) -> int | Fault:
-        try:
-            return int(digits)
-        except ValueError:
-            expected = f"at most {sys.get_int_max_str_digits()} digits"
-            return self._mark(Fault(_TOO_LONG, expected, f"{len(digits.lstrip('-'))} digits"))
+def _integer(digits: str) -> int | Fault:
+    try:
+        return int(digits)
+    except ValueError:
+        expected = f"at most {sys.get_int_max_str_digits()} digits"
+        return Fault(_TOO_LONG, expected, f"{len(digits.lstrip('-'))} digits")
 
 
 _TOO_LONG: Final = "an integer in the body has too many digits"
+_CONSTANTS: Final = {
+    name: Fault("JSON has no such number", got=name, literal=True)
+    for name in ("NaN", "Infinity", "-Infinity")
+}
 _SOUND: Final = {int, float, str, bool, type(None)}

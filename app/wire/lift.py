@@ -9,7 +9,7 @@ are refused anyway, so that a body with any is left as it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 Body = bytes | bytearray | memoryview
 
@@ -34,19 +34,31 @@ _TEXTS: Final = {0xD9: 1, 0xDA: 2, 0xDB: 4}
 _BINARIES: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4}
 
 
-def lift(body: Body, least: int = LARGE_BYTES) -> tuple[Body, Sequence[memoryview]]:
+class Lifted(NamedTuple):
+    """A binary value that was taken out.
+
+    Attributes:
+        data: its bytes.
+        saved: by how many bytes what stands for it is shorter.
+    """
+
+    data: memoryview
+    saved: int
+
+
+def lift(body: Body, least: int = LARGE_BYTES) -> tuple[Body, Sequence[Lifted]]:
     """Take the large binary values out.
 
     Args:
         least: bytes of a large one.
 
     Returns:
-        The body without them, and views on them in the order of their positions. The body itself
+        The body without them, and they in the order of their positions. The body itself
         and nothing, where it is not well-formed or has extension values.
     """
     view = memoryview(body)
     pieces: list[bytes | memoryview] = []
-    lifted: list[memoryview] = []
+    lifted: list[Lifted] = []
     start = at = 0
     for _ in range(MAX_TOKENS):
         if at >= len(view):
@@ -56,9 +68,10 @@ def lift(body: Body, least: int = LARGE_BYTES) -> tuple[Body, Sequence[memoryvie
             return body, ()
         if length >= least and view[at] in _BINARIES:
             position = len(lifted).to_bytes(POSITION_BYTES, "big")
-            pieces += [view[start:at], bytes((_FIXEXT_2, CODE)), position]
+            instead = bytes((_FIXEXT_2, CODE)) + position
+            pieces += [view[start:at], instead]
             start = at + head + length
-            lifted.append(view[at + head : start])
+            lifted.append(Lifted(view[at + head : start], head + length - len(instead)))
         at += head + length
     if at != len(view) or not lifted:
         return body, ()

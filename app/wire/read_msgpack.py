@@ -30,7 +30,7 @@ def load(body: lift.Body, limits: DecodeLimits) -> object:
     Raises:
         MalformedBody: it is not one msgpack value, or it breaks a limit.
     """
-    values = 0
+    values = used = 0
 
     def count(more: int) -> None:
         nonlocal values
@@ -47,11 +47,13 @@ def load(body: lift.Body, limits: DecodeLimits) -> object:
         return _map(pairs)
 
     def on_extension(code: int, data: bytes) -> memoryview:
+        nonlocal used
         if code != lift.CODE or not lifted:
             raise _extension(code)
-        return lifted[int.from_bytes(data, "big")]
+        used += 1
+        return lifted[int.from_bytes(data, "big")].data
 
-    lifted: Sequence[memoryview] = ()
+    lifted: Sequence[lift.Lifted] = ()
     if len(body) >= limits.view_bytes:
         body, lifted = lift.lift(body, limits.view_bytes)
     try:
@@ -68,7 +70,7 @@ def load(body: lift.Body, limits: DecodeLimits) -> object:
             max_ext_len=lift.POSITION_BYTES if lifted else 0,
         )
     except (ValueError, msgpack.UnpackException) as error:
-        raise _explained(error, limits) from None
+        raise _explained(error, limits, sum(each.saved for each in lifted[used:])) from None
 
 
 def tensor(value: object, name: str, limits: DecodeLimits) -> Array:
@@ -151,10 +153,10 @@ def _extension(code: int) -> MalformedBody:
     return MalformedBody.at((), msg, _AS_BIN, f"ext {code}")
 
 
-def _explained(error: Exception, limits: DecodeLimits) -> MalformedBody:
-    """Say in our words what the unpacker found."""
+def _explained(error: Exception, limits: DecodeLimits, left_out: int) -> MalformedBody:
+    """Say in our words what the unpacker found in a body from whose end so many bytes were left out."""
     if isinstance(error, msgpack.ExtraData):
-        extra = counted(len(error.extra), "byte")
+        extra = counted(len(error.extra) + left_out, "byte")
         if type(error.unpacked) is int and error.unpacked in _OPENS_JSON:
             msg = "this looks like JSON, and Content-Type says that it is msgpack"
             return MalformedBody.at((), msg, "msgpack, or Content-Type: application/json")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.wire.faults import MOST_FAULTS, MOST_STEPS
+from app.wire.faults import MOST_STEPS
 from tests.app.wire.bodies import parse, refusal
 
 TEXTS = 'the texts "NaN", "Infinity" and "-Infinity"'
@@ -73,6 +73,25 @@ def test_it_is_found_among_many_without_a_place_for_each() -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(("faults", "loc"), [(MOST_FAULTS, ("x", 0)), (MOST_FAULTS + 1, ())])
-def test_among_very_many_it_is_not_looked_for(faults: int, loc: tuple[Any, ...]) -> None:
-    assert refusal(parse, f'{{"x": [{",".join(["NaN"] * faults)}]}}').loc == loc
+def test_the_first_of_very_many_is_found_and_takes_no_memory_for_each() -> None:
+    count = 100_000
+    body = f'{{"x": [{",".join(["NaN"] * count)}]}}'
+    assert refusal(parse, body).loc == ("x", 0)
+    tracemalloc.start()
+    try:
+        refusal(parse, body)
+        assert tracemalloc.get_traced_memory()[1] < count * 32 + len(body)
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_first_of_many_long_integers_is_found() -> None:
+    assert refusal(parse, f'{{"x": [1, {",".join(["1" * 4301] * 1100)}]}}').loc == ("x", 1)
+
+
+def test_it_is_found_before_an_integer_of_too_many_digits() -> None:
+    assert refusal(parse, '{"x": [NaN, %s]}' % ("9" * 4400)).loc == ("x", 0)
+
+
+def test_it_is_not_found_where_no_json_follows() -> None:
+    assert refusal(parse, '{"x": [NaN], "y": ').loc == ()

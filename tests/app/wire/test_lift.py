@@ -33,7 +33,7 @@ def plain() -> Any:
 def restored(skeleton: Any, lifted: Any) -> Any:
     return msgpack.unpackb(
         bytes(skeleton),
-        ext_hook=lambda _, data: bytes(lifted[int.from_bytes(data, "big")]),
+        ext_hook=lambda _, data: bytes(lifted[int.from_bytes(data, "big")].data),
     )
 
 
@@ -42,8 +42,8 @@ def test_what_is_lifted_can_be_put_back(value: Any) -> None:
     body = msgpack.packb(value)
     skeleton, lifted = lift(body)
     assert restored(skeleton, lifted) == value
-    assert all(len(view) >= LARGE_BYTES for view in lifted)
-    assert len(skeleton) + sum(map(len, lifted)) <= len(body)
+    assert all(len(each.data) >= LARGE_BYTES for each in lifted)
+    assert len(skeleton) + sum(each.saved for each in lifted) == len(body)
 
 
 @given(st.binary(max_size=200), st.integers(0, 200))
@@ -67,6 +67,17 @@ def test_a_clients_extension_values_are_refused_beside_lifted_values() -> None:
     forged = msgpack.ExtType(module.CODE, b"\0\0")
     for body in ({"x": tensor(LARGE), "weight": forged}, {"weight": forged}):
         assert "extension" in str(refusal(unpack, (body)))
+
+
+@pytest.mark.parametrize("before", [None, {"x": b"\0" * LARGE_BYTES}])
+@pytest.mark.parametrize(
+    "behind", [b"\0" * LARGE_BYTES, b"\0" * 40, [1, b"\0" * (2 * LARGE_BYTES)]]
+)
+def test_what_follows_the_end_is_counted_with_what_was_lifted(before: Any, behind: Any) -> None:
+    more = msgpack.packb(behind)
+    with pytest.raises(MalformedBody) as caught:
+        unpack(msgpack.packb(before) + more)
+    assert caught.value.issues[0].got == f"{len(more)} bytes"
 
 
 def test_a_large_value_in_the_wrong_place_is_called_what_it_is() -> None:
