@@ -13,7 +13,9 @@ it("cells shrink until a row of grids fits", () => {
   const needs = { x: plane(32), y: plane(32), middle: plane(3), bias: null };
   const { cell, middle } = sizes(needs, 760, 500, "rows");
   expect(cell * 64 + 158 + 92).toBeLessThanOrEqual(760);
-  expect(middle).toBe(24);
+  expect(middle).toBe(40);
+  const tall = sizes({ ...needs, middle: plane(11, 3) }, 760, 500, "rows");
+  expect(tall.middle).toBe(24);
   const largest = sizes({ x: plane(74), y: plane(64), middle: plane(11), bias: null }, 732, 500, "rows");
   expect(74 * largest.cell + 11 * largest.middle + 64 * largest.cell + 92).toBeLessThanOrEqual(732);
   expect(sizes(needs, 340, 500, "paired").cell * 32).toBeLessThan(170);

@@ -13,6 +13,8 @@ const LARGEST = 46;
 /** From this size on numbers can be read well. */
 export const READABLE_CELL = 28;
 const SMALLEST_WEIGHT = 24;
+/** Of weights whose column has room for it, beside cells too small for numbers: sums over many outputs have five digits. */
+const LARGE_WEIGHT = 40;
 /** Of weights beside their gradients, and of biases: these are larger than others' cells nowhere. */
 const LARGEST_BESIDE = 30;
 /** A window can be narrower for a moment than what surrounds the grids; a canvas of no size cannot be drawn. */
@@ -59,8 +61,12 @@ export function sizes(needs: Needs, width: number, height: number, arrangement: 
     const own = fitting(half, LARGEST_BESIDE, middle);
     return { cell: fitting(half, LARGEST, x, y), middle: own, bias: biasCell(half, own), columns: null };
   }
-  const middleCell = (cell: number) =>
-    middle ? Math.max(cell, Math.min(SMALLEST_WEIGHT, Math.floor(200 / across(middle)))) : 0;
+  const middleCell = (cell: number) => {
+    if (!middle) return 0;
+    const least = Math.min(SMALLEST_WEIGHT, Math.floor(200 / across(middle)));
+    const room = Math.floor((HEAD.middle - 6) / Math.max(across(middle), down(middle)));
+    return Math.max(cell, least, cell < READABLE_CELL ? Math.min(LARGE_WEIGHT, room) : 0);
+  };
   const column = (cells: number, least: number) => Math.max(cells + 6, least);
   const ends = (cell: number) => [column(across(x) * cell, HEAD.x), column(across(y) * cell, HEAD.y)] as const;
   const sides = (cell: number) => ends(cell)[0] + ends(cell)[1];
