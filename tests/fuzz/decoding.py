@@ -1,4 +1,8 @@
-"""One execution: a body through decoder, validation and limits on cost, as a request goes."""
+"""One execution: a body through decoder, validation and limits on cost, as a request goes.
+
+What was read is compared with an independent reading, and a place that a refusal names is followed. Of some
+bodies it is looked too whether they come to the same on every way that there is to read them.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,11 @@ from typing import Any, cast
 
 import engine
 from app.admission import CostLimits, check_cost, tensor_bytes
-from app.errors import LimitExceeded, MalformedBody
-from app.wire import DecodeLimits, Decoder, Exchange, decode_plan, encode_map, negotiate
-from engine.errors import EngineError
+from app.wire import Decoder, Exchange, decode_plan, encode_map, negotiate
+from tests.fuzz import readings
+from tests.fuzz.independent import check_request
+from tests.fuzz.outcomes import LIMITS, REFUSALS
+from tests.fuzz.places import check_places
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -22,7 +28,6 @@ FORMATS = {"msgpack": "application/vnd.msgpack", "json": "application/json"}
 PATIENCE_S = 2.0
 """No body of the sizes that are tried may take so long, without what other processes take."""
 
-LIMITS = DecodeLimits(max_elements=1 << 16, max_lists=1 << 14)
 DECODER = Decoder(LIMITS)
 OPERATIONS = sorted(engine.operations())
 COMPUTED, PLANNED = "computed", "planned"
@@ -30,9 +35,6 @@ COMPUTED, PLANNED = "computed", "planned"
 
 CHEAP = 1e7
 """Work of which a body may ask in an execution; the kernels have tests of their own."""
-
-REFUSALS = (MalformedBody, EngineError, LimitExceeded)
-"""What a body may end with; anything else is a finding."""
 
 
 class Finding(AssertionError):
@@ -45,23 +47,39 @@ def corpus(form: str) -> Iterator[bytes]:
         yield path.read_bytes()
 
 
-def execute(body: bytes, form: str) -> str:
+def execute(body: bytes, form: str, origin: bytes = b"", *, closely: bool = True) -> str:
     """Do with a body what the service would, for every operation; returns how it ended.
 
+    Args:
+        origin: the body of which it is a mutant.
+        closely: read it in other ways too, which takes longer than all the rest.
+
     Raises:
-        Finding: it ended with an error that has no name, or took too long.
+        Finding: it ended with an error that has no name, took too long, or was not
+            read as it should be.
     """
     exchange = negotiate(FORMATS[form], None)
     started = time.process_time()
     try:
-        outcome, planned = _computed(body, exchange), _planned(body, exchange)
-        if outcome != COMPUTED and planned == PLANNED:
-            outcome = planned
+        ended, planned = _computed(body, exchange), _planned(body, exchange)
+        took = time.process_time() - started
+        if closely:
+            _look(body, form, origin, exchange)
     except Exception as error:
         raise Finding(_keep(body, form, repr(error))) from error
-    if time.process_time() - started > PATIENCE_S:
+    if took > PATIENCE_S:
         raise Finding(_keep(body, form, "it took too long"))
-    return outcome
+    return planned if ended != COMPUTED and planned == PLANNED else ended
+
+
+def _look(body: bytes, form: str, origin: bytes, exchange: Exchange) -> None:
+    """Read a body in every way that there is."""
+    usual = readings.usually(body, exchange)
+    readings.check_tight(body, exchange, usual)
+    if form == "msgpack":
+        readings.check_known(body, origin, exchange, usual)
+        readings.check_edges(body, exchange)
+        readings.check_lifted(body)
 
 
 def _computed(body: bytes, exchange: Exchange) -> str:
@@ -69,7 +87,10 @@ def _computed(body: bytes, exchange: Exchange) -> str:
     try:
         request, _ = DECODER.decode(body, exchange)
     except REFUSALS as error:
+        if exchange.request == "json":
+            check_places(error.issues, body)
         return type(error).__name__
+    check_request(request, body, exchange.request)
     specs = {
         name: engine.TensorSpec(array.shape, array.dtype.name)
         for name, array in request.tensors.items()

@@ -29,8 +29,8 @@ TOKENS = {
 """What means something in each format, wherever it stands."""
 
 
-def mutants(seeds: Sequence[bytes], form: str, seed: int) -> Iterator[bytes]:
-    """Bodies without end; the same ones for the same arguments."""
+def mutants(seeds: Sequence[bytes], form: str, seed: int) -> Iterator[tuple[bytes, bytes]]:
+    """Bodies without end, each after the one that it was; the same ones for the same arguments."""
     draw = random.Random(seed)
     tokens = TOKENS[form]
     changes: list[Callable[[bytearray], None]] = [
@@ -42,10 +42,11 @@ def mutants(seeds: Sequence[bytes], form: str, seed: int) -> Iterator[bytes]:
         lambda body: _insert(body, _slice(draw.choice(seeds), draw), draw),
     ]
     while True:
-        body = bytearray(draw.choice(seeds))
+        origin = draw.choice(seeds)
+        body = bytearray(origin)
         for _ in range(draw.choice(CHANGES)):
             draw.choice(changes)(body)
-        yield bytes(body[:LARGEST])
+        yield origin, bytes(body[:LARGEST])
 
 
 def _at(body: bytearray, draw: random.Random) -> int:
