@@ -84,7 +84,8 @@ class Crew:
     def _serve(self) -> None:
         if self._initializer is not None:
             self._initializer()
-        while (work := self._next()) is not None:
+        work = self._work.get()  # that which it was started for, however long it takes to be there
+        while work is not None:
             with self._lock:
                 self._at_work += 1
             _call(*work)
@@ -92,6 +93,7 @@ class Crew:
             with self._lock:
                 self._at_work -= 1
                 self._unfinished -= 1
+            work = self._next()
 
     def _next(self) -> _Work | None:
         if self._rest is not None:

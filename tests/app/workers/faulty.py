@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import engine
+from app.early import end_with_server
 from app.workers import process_main
 from engine.errors import InvalidIndices
 from tests.app import gates
@@ -56,6 +57,7 @@ def run(call: engine.Call, tensors: Any, rows: Any, allocate: Any, stop: Any) ->
 
 
 if __name__ == "__main__":
+    end_with_server(int(sys.argv[1]))  # as the worker's own module does
     process_main.LONG_TRIP_S = LONG_TRIP_S
     process_main.time = SimpleNamespace(perf_counter=perf_counter)  # type: ignore[assignment]
     process_main.main(sys.argv[1:], run)
