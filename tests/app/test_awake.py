@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -83,7 +84,10 @@ async def test_it_is_let_go_of_at_the_end(wakefulness: Wakefulness) -> None:
 
 @scenario
 async def test_where_nothing_is_granted_nothing_is_waited_for(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
     kept = Awake(Wakefulness(tmp_path / "absent"))
-    kept.busy()
-    kept.idle()
+    with mock.patch.object(loop, "call_later") as timer:
+        kept.busy()
+        kept.idle()
     kept.close()
+    timer.assert_not_called()

@@ -173,6 +173,16 @@ def test_little_work_does_not_wait_behind_another_clients_flood() -> None:
     assert [take(batcher)[0].name for _ in range(4)] == [100, 101, 102, 2]
 
 
+def test_a_flood_that_has_drained_is_not_held_against_its_client() -> None:
+    batcher: Batcher[Named] = Batcher(BatchLimits(requests=1))
+    batcher.add(entry(0, client="a", work=1e9))
+    assert names(take(batcher)) == [0]
+    assert take(batcher) == []
+    batcher.add(entry(1, client="a"))
+    batcher.add(entry(2, client="b"))
+    assert [names(take(batcher)), names(take(batcher))] == [[1], [2]]
+
+
 def test_clients_with_equal_work_take_turns() -> None:
     batcher: Batcher[Named] = Batcher(BatchLimits(requests=1))
     for name in range(6):

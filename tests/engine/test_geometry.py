@@ -169,3 +169,17 @@ def test_placed(start: int, stop: int, inputs: tuple[int, int], places: tuple[in
 def test_row_major_steps_are_those_of_an_array() -> None:
     for sizes in ((), (5,), (2, 3), (4, 1, 7)):
         assert row_major(sizes) == np.zeros(sizes, np.int8).strides
+
+
+@given(st.integers(1, 7), st.integers(1, 6), st.integers(1, 6))
+def test_an_input_is_seen_by_as_many_outputs_as_lie_between_the_first_and_the_last(
+    kernel: int, stride: int, dilation: int
+) -> None:
+    out = 2 * kernel * dilation + 2 * stride
+    size = (out - 1) * stride + dilation * (kernel - 1) + 1
+    axis = Axis(size, kernel, stride, dilation, 0, 0, out)
+    readers: dict[int, list[int]] = {}
+    for output in range(out):
+        for tap in range(kernel):
+            readers.setdefault(axis.input_of(tap, output), []).append(output)
+    assert axis.sight == max(max(seen) - min(seen) + 1 for seen in readers.values())
