@@ -7,10 +7,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kernels.cases import CASES, Case
 from benchmarks.kernels.tables import grid
 from benchmarks.kernels.targets import geometric_mean
+from docs.reasons import REASONS
 
 BENCHMARKS = Path(__file__).resolve().parent / "benchmarks"
+
+REACHED = 0.8
+"""The share of its bound from which on a case counts as close to it: the benchmark's own target."""
 
 Row = Mapping[str, Any]
 
@@ -40,15 +45,53 @@ def kernels() -> str:
 
 
 def limits() -> str:
-    """What bounds each case, and how much of that bound it reaches, forward and backward."""
+    """What bounds each case, how much of that bound it reaches, and what stops the rest."""
     rows = _read("kernels.json")["rows"]
-    by_case = {(row["case"], row["action"]): row for row in rows}
-    head = ["case", "forward: bound by", "of it", "backward: bound by", "of it"]
+    return "\n".join(
+        part for action in ("forward", "backward") for part in _limits_of(action, rows)
+    )
+
+
+def _limits_of(action: str, rows: Iterable[Row]) -> list[str]:
+    some = [row for row in rows if row["action"] == action]
+    reached = sum(row["of_limit"] >= REACHED for row in some)
+    numbers = ("of it", "PyTorch")
+    head = ["case", "layer", "bound by", *numbers, "what stops the rest"]
     body = [
-        [f"`{case}`", *_bound(by_case[case, "forward"]), *_bound(by_case[case, "backward"])]
-        for case in dict.fromkeys(row["case"] for row in rows)
+        [
+            f"`{row['case']}`",
+            described(CASES[row["case"]]),
+            *_bound(row),
+            _short(_ratio(row, "pytorch")),
+            REASONS[row["case"]][action == "backward"],
+        ]
+        for row in some
     ]
-    return "\n".join([grid(head, body, markdown=True), ""])
+    mean = geometric_mean(row["of_limit"] for row in some)
+    return [
+        f"**{action.capitalize()}**: {_short(mean)} of the bound in the geometric mean; {reached} of "
+        f"{len(some)} cases reach {REACHED} of it.\n",
+        grid(head, body, markdown=True, left=[name for name in head if name not in numbers]),
+        "",
+    ]
+
+
+def described(case: Case) -> str:
+    """A case's layer in a few words: its input, with channels first, and its windows.
+
+    >>> described(CASES["res-down"])
+    '8×128×56×56, 128 of 3×3, stride 2'
+    """
+    shape = "×".join(map(str, (case.batch, case.channels, *case.size)))
+    window = "×".join(map(str, case.taps))
+    filters = f"{case.outputs} of {window}" if case.is_convolution else window
+    more = [
+        f"stride {case.stride}" if case.stride > 1 else "",
+        f"{case.groups} groups" if case.groups > 1 else "",
+        "transposed" if case.operation == "conv_transpose" else "",
+        "channels last" if case.channels_last else "",
+    ]
+    return ", ".join([shape, filters, *filter(None, more)])
 
 
 def service() -> str:

@@ -17,7 +17,9 @@ import pytest
 from app.setting import PREFIX
 from app.settings import ROWS
 from app.settings import table as settings_table
+from benchmarks.kernels.cases import CASES
 from docs import generated
+from docs.reasons import REASONS
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARY = {".png", ".gif", ".npz", ".ico", ".woff2", ".jpg", ".msgpack"}
@@ -159,6 +161,12 @@ def test_generated_parts_are_up_to_date(name: str) -> None:
     """`make docs` writes them."""
     text = (ROOT / name).read_text(encoding="utf-8")
     assert generated.filled(text) == text
+
+
+def test_every_case_of_the_benchmark_has_its_reasons() -> None:
+    """What stops it, forward and backward (`docs/performance.md`)."""
+    assert set(REASONS) == set(CASES)
+    assert all(all(texts) for texts in REASONS.values())
 
 
 def test_every_setting_is_documented() -> None:

@@ -19,10 +19,19 @@ DISTURBED = (
 )
 
 
-def grid(header: Sequence[str], lines: Sequence[Sequence[str]], markdown: bool) -> str:
-    """A table; the first column is set to the left, the others to the right."""
+def grid(
+    header: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    markdown: bool,
+    left: Sequence[str] = (),
+) -> str:
+    """A table; the first column is set to the left, the others to the right but those in `left`.
+
+    Args:
+        left: heads of columns of words; they are set so in Markdown alone.
+    """
     if markdown:
-        rule = ["---", *["---:"] * (len(header) - 1)]
+        rule = ["---", *("---" if name in left else "---:" for name in header[1:])]
         return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *lines))
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
     return "\n".join(
