@@ -88,12 +88,12 @@ def measure(
     tensors = inputs(case.tensors(), action)
     variants = ours.variants(case, action, tensors)
     distinct = {id(one): name for name, one in reversed(variants.items())}
-    workspaces = _workspaces(case, action, tensors, variants, limits.threads)
+    workspaces, expected = _workspaces(case, action, tensors, variants, limits.threads)
     peers = [Peer(name, variants[name].on(tensors)) for name in reversed(distinct.values())]
     if case.end_to_end:
         peers.append(Peer("end_to_end", ours.end_to_end(case, action, tensors)))
     if torch is not None:
-        peers.append(_pytorch(torch, case, action, tensors))
+        peers.append(_pytorch(torch, case, action, tensors, expected))
     baseline = naive.forward if action == "forward" else naive.backward
     peers += [Peer("naive", lambda: baseline(case, tensors)), limits.sgemm, limits.copy]
     samples = paired(peers, budget)
@@ -108,25 +108,26 @@ def _workspaces(
     tensors: Tensors,
     variants: dict[str, ours.Prepared],
     threads: int,
-) -> dict[str, int]:
-    """Peak bytes of each peer that can be watched; raises PeersDisagree."""
+) -> tuple[dict[str, int], Tensors]:
+    """Peak bytes of each peer that can be watched, and naive's outputs; raises PeersDisagree."""
     baseline = naive.forward if action == "forward" else naive.backward
-    expected, peak = memory.workspace(lambda: baseline(case, tensors))
+    outputs, peak = memory.workspace(lambda: baseline(case, tensors))
+    expected = dict(outputs)
     found = {"naive": peak}
     for name, one in variants.items():
         # Neither a helper's scratch nor anything kept for a parameter may be left from before.
         engine.set_threads(1)
         engine.set_threads(threads)
         fresh = {key: array.copy() for key, array in tensors.items()}
-        outputs, found[name] = memory.workspace(one.on(fresh))
-        _require_equal(case, action, name, ours.request(outputs, one.samples), dict(expected))
-    return found
+        results, found[name] = memory.workspace(one.on(fresh))
+        _require_equal(case, action, name, ours.request(results, one.samples), expected)
+    return found, expected
 
 
-def _pytorch(torch: ModuleType, case: Case, action: str, tensors: Tensors) -> Peer:
+def _pytorch(
+    torch: ModuleType, case: Case, action: str, tensors: Tensors, expected: Tensors
+) -> Peer:
     call = pytorch.call(torch, case, action, tensors)
-    reference = ours.prepare(case, action, "direct", tensors)
-    expected = ours.request(reference.on(tensors)(), reference.samples)
     _require_equal(case, action, "pytorch", pytorch.outputs(case, action, call()), expected)
     return Peer("pytorch", call)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
@@ -81,7 +81,8 @@ class Session:
             limits = Limits(
                 sgemm, copy, machine.SGEMM_FLOPS, machine.COPY_BYTES, threads=self.threads
             )
-            report = Report(machine.describe(self.threads), _rates(limits), complete)
+            rates, limits = _rates(limits)
+            report = Report(machine.describe(self.threads), rates, complete)
             jobs = self._rows(report, cases, limits)
             if complete:
                 jobs += self._beyond(report, limits)
@@ -138,16 +139,22 @@ class Session:
         return jobs
 
 
-def _rates(limits: Limits) -> dict[str, Spread]:
+def _rates(limits: Limits) -> tuple[dict[str, Spread], Limits]:
+    """What the machine does a second, and its peers with the seconds that a call of each takes."""
     samples = paired([limits.sgemm, limits.copy], Budget(2.0))
     works = {"sgemm": limits.sgemm_flops, "copy": limits.copy_bytes}
     seconds = {name: found.seconds for name, found in samples.items()}
-    return {
+    rates = {
         name: Spread(
             work / seconds[name].median, work / seconds[name].high, work / seconds[name].low
         )
         for name, work in works.items()
     }
+    return rates, replace(
+        limits,
+        sgemm=replace(limits.sgemm, single=seconds["sgemm"].median),
+        copy=replace(limits.copy, single=seconds["copy"].median),
+    )
 
 
 def _disturbers(limits: Limits) -> list[Peer]:

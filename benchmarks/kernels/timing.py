@@ -2,7 +2,7 @@
 
 Before each burst of calls the process rests until none of its threads uses a processor, because
 threads that one peer leaves spinning would run on the cores of the next. One call warms caches and
-wakes threads; those after it are timed one by one.
+wakes threads, unless a call is long; those after it are timed one by one.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ QUIET = 0.2
 SLOW_ROUNDS = 2
 """Rounds of a slow peer: its calls are long enough to average over what disturbs a moment."""
 
+WARM_UP = 0.05
+"""Seconds of a call from which on none goes before those that are timed: caches and threads are
+warm after a small part of it."""
+
 
 def _nothing() -> None:
     """No preparation."""
@@ -32,11 +36,17 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Peer:
-    """Something to be timed; `ready` runs before each burst and is not timed."""
+    """Something to be timed.
+
+    Attributes:
+        ready: runs before each burst, and is not timed.
+        single: seconds of one call, where they are known already.
+    """
 
     name: str
     call: Callable[[], object]
     ready: Callable[[], None] = _nothing
+    single: float | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,7 @@ class Budget:
         seconds: after which no further round begins.
         least, most: rounds.
         burst: seconds that the timed calls of a burst should take together.
-        slow: seconds of one call above which a peer has no warm-up and no more than two rounds.
+        slow: seconds of one call above which a peer has no more than two rounds.
     """
 
     seconds: float
@@ -116,7 +126,7 @@ def paired(
 ) -> dict[str, Samples]:
     """Time the peers in turns: in their order in even rounds, backwards in odd ones."""
     start = clock()
-    single = {peer.name: _estimate(peer, budget, clock) for peer in peers}
+    single = {peer.name: _estimate(peer, clock) for peer in peers}
     bursts: dict[str, list[tuple[float, ...]]] = {peer.name: [] for peer in peers}
     for turn in range(budget.most):
         if turn >= budget.least and clock() - start >= budget.seconds:
@@ -128,16 +138,18 @@ def paired(
     return {name: Samples(tuple(found)) for name, found in bursts.items()}
 
 
-def _estimate(peer: Peer, budget: Budget, clock: Clock) -> float:
-    """Seconds of one call: of the first if that is slow, else of the second."""
+def _estimate(peer: Peer, clock: Clock) -> float:
+    """Seconds of one call: of the first if it needs no warm-up, else of the second."""
+    if peer.single is not None:
+        return peer.single
     peer.ready()
     first = _timed(peer.call, clock)
-    return first if first > budget.slow else _timed(peer.call, clock)
+    return first if first > WARM_UP else _timed(peer.call, clock)
 
 
 def _burst(peer: Peer, single: float, budget: Budget, clock: Clock) -> tuple[float, ...]:
     peer.ready()
-    if single <= budget.slow:
+    if single <= WARM_UP:
         peer.call()
     calls = max(1, round(budget.burst / max(single, 1e-9)))
     return tuple(_timed(peer.call, clock) for _ in range(min(calls, 2000)))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
 
-from benchmarks.kernels.timing import Budget, Peer, Samples, Spread, paired, settle
+from benchmarks.kernels.timing import WARM_UP, Budget, Peer, Samples, Spread, paired, settle
 
 
 class World:
@@ -45,8 +46,8 @@ def test_a_peers_seconds_are_those_of_its_timed_calls() -> None:
 
 def test_order_is_reversed_every_other_round_with_a_rest_before_each_burst() -> None:
     world = World()
-    peers = [world.peer("a", 0.1), world.peer("b", 0.1)]
-    paired(peers, Budget(0, least=2, burst=0.1), world.clock, world.rest)
+    peers = [world.peer("a", 0.01), world.peer("b", 0.01)]
+    paired(peers, Budget(0, least=2, burst=0.01), world.clock, world.rest)
     a = ["rest", "ready a", "a", "a"]
     b = ["rest", "ready b", "b", "b"]
     estimates = ["ready a", "a", "a", "ready b", "b", "b"]
@@ -65,13 +66,29 @@ def test_rounds_end_with_the_budget_but_not_before_the_least() -> None:
     assert len(found["a"].bursts) == 4
 
 
-def test_a_slow_peer_has_no_warm_up_and_two_rounds() -> None:
+def test_a_slow_peer_has_two_rounds() -> None:
     world = World()
     budget = Budget(3.0, least=3, slow=0.5)
     found = paired([world.peer("slow", 0.6), world.peer("b", 0.1)], budget, world.clock, world.rest)
     assert world.events.count("slow") == 1 + 2
     assert len(found["slow"].bursts) == 2
     assert len(found["b"].bursts) >= 3
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(WARM_UP * 0.9, 2 + 2 * 2), (WARM_UP * 1.1, 1 + 2)])
+def test_a_long_call_needs_no_warm_up(seconds: float, calls: int) -> None:
+    """Neither before it is estimated nor before a burst."""
+    world = World()
+    paired([world.peer("a", seconds)], Budget(0, least=2), world.clock, world.rest)
+    assert world.events.count("a") == calls
+
+
+def test_what_is_known_of_a_peer_is_not_estimated() -> None:
+    world = World()
+    known = dataclasses.replace(world.peer("a", 1.0), single=1.0)
+    found = paired([known], Budget(0, least=1), world.clock, world.rest)
+    assert world.events == ["rest", "ready a", "a"]
+    assert found["a"].seconds.median == 1
 
 
 def test_ratios_are_taken_within_rounds() -> None:
