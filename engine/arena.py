@@ -54,6 +54,11 @@ def scratch(elements: int, dtype: np.dtype[Any], part: int = 0) -> NDArray[Any]:
     return _scratch()[part * PART_BYTES : part * PART_BYTES + size].view(dtype)
 
 
+def part(number: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Part 0, 1 or 2 of this thread's scratch, as an array of a shape."""
+    return scratch(prod(shape), dtype, number).reshape(shape)
+
+
 def beside_scratch() -> int:
     """How often this thread was given memory of its own, as its scratch was too small."""
     return _local.beside

@@ -214,6 +214,11 @@ def ranges(size: int, step: int) -> tuple[tuple[int, int], ...]:
     return tuple((lo, min(lo + step, size)) for lo in range(0, size, step))
 
 
+def slices(size: int, step: int) -> Iterator[slice]:
+    """`ranges(size, step)` as slices."""
+    return (slice(lo, hi) for lo, hi in ranges(size, step))
+
+
 def lengths(size: int, step: int) -> set[int]:
     """The lengths of `ranges(size, step)`, two at most however many ranges there are."""
     return {min(size, step), size % step or step} if size else set()

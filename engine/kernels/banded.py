@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.geometry import slices
 from engine.kernels import direct
 from engine.kernels.banding import Banding, Part, banding, parts, row_blocks
 from engine.kernels.bands import views
@@ -51,7 +52,7 @@ def _cuts(part: Part) -> list[tuple[Part, Banding, slice, Sequence[tuple[int, in
     """Blocks of a part: groups, and ranges of rows of outputs."""
     own = part.correlation
     b, each = banding(own), row_blocks(own)
-    return [(part, b, g, spans) for g in direct.slices(own.groups, b.groups) for spans in each]
+    return [(part, b, g, spans) for g in slices(own.groups, b.groups) for spans in each]
 
 
 def _rows(
@@ -68,7 +69,7 @@ def _rows(
 def _settle(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, first: int) -> None:
     """Write into rows [first, …) of y (1, g, O, P, W) what is not finite in a plain sum."""
     last = first + y.shape[3]
-    groups = direct.slices(x.shape[1], c.forward_blocks.groups)
+    groups = slices(x.shape[1], c.forward_blocks.groups)
     for g, (down, across) in product(groups, c.forward_tiles):
         lo, hi = max(first, down[0]), min(last, down[1])
         if lo < hi:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.geometry import Axis
-from engine.kernels import direct
 from engine.kernels.banding import Banding, banding
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
@@ -95,12 +95,12 @@ def views(c: Correlation, groups: int, first: int, count: int, runs: bool) -> Vi
     dtype = np.dtype(f"f{c.itemsize}")
     read = (count - 1) * down.stride + down.extent
     taken, placed = down.placed(down.input_of(0, first), down.input_of(0, first) + read)
-    rows = direct.part(0, (groups, read, c.channels, across.kernel, across.out), dtype)
+    rows = arena.part(0, (groups, read, c.channels, across.kernel, across.out), dtype)
     shape = (groups, c.channels, read, b.across.residues, b.across.width)
     made = groups * c.outputs * count * across.out
-    beside = direct.part(1, (prod(shape) + made,), dtype)
+    beside = arena.part(1, (prod(shape) + made,), dtype)
     slab, out = beside[: prod(shape)].reshape(shape), beside[prod(shape) :]
-    band = direct.part(2, (groups, *b.index.shape), dtype)
+    band = arena.part(2, (groups, *b.index.shape), dtype)
     strips = tuple(_strips(c, b, band, rows, out, count))
     if b.by_taps:
         padding = (rows[:, : placed.start], rows[:, placed.stop :], *_beside(across, rows))

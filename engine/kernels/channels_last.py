@@ -21,8 +21,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.arena import PART_BYTES
-from engine.geometry import Tile, ranges
+from engine.geometry import Tile, ranges, slices
 from engine.kernels import direct
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.kept import kept
@@ -102,8 +103,8 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         made = viewed(target, (len(target), -1, target.shape[-1]))
         out = made
         if out is None:
-            out = direct.part(2, (*v.rows.shape[:2], target.shape[-1]), y.dtype)
-        for own in direct.slices(target.shape[-1], c.share):
+            out = arena.part(2, (*v.rows.shape[:2], target.shape[-1]), y.dtype)
+        for own in slices(target.shape[-1], c.share):
             np.matmul(v.rows, columns[:, o][:, own], out=out[..., own])
         if bias is not None:
             out += bias[0, o]
@@ -112,7 +113,7 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
             np.copyto(target, out.reshape(target.shape))
 
     samples = most if c.flops * len(x) < SHARED_FLOPS else alike(len(x), most)
-    cuts = list(product(direct.slices(len(x), samples), c.forward_tiles))
+    cuts = list(product(slices(len(x), samples), c.forward_tiles))
     for_each(block, direct.with_outputs(c, cuts), c.flops * len(x))
 
 
@@ -151,8 +152,8 @@ def _add(
             v.load(pixels[n])
             left, right = v.rows.reshape(-1, size, copy=False), _passed(upstream, n, tile, o)
             left, right = (right, left) if turned else (left, right)
-            for some in direct.slices(len(own), max(1, PART_BYTES // own[0].nbytes)):
-                made = direct.part(1, own[some].shape, own.dtype) if number else own[some]
+            for some in slices(len(own), max(1, PART_BYTES // own[0].nbytes)):
+                made = arena.part(1, own[some].shape, own.dtype) if number else own[some]
                 np.matmul(left.T[some], right, out=made)
                 if number:
                     own[some] += made
@@ -161,7 +162,7 @@ def _add(
         (request, share, o, pieces)
         for request, shares in enumerate(shared)
         for share, pieces in enumerate(shares)
-        for o in direct.slices(c.outputs, c.share)
+        for o in slices(c.outputs, c.share)
     ]
     for_each(block, jobs, c.flops * sum(span.stop - span.start for span in samples))
     for (whole, *others), shares, out in zip(sums, shared, found, strict=True):
@@ -206,7 +207,7 @@ def _passed(upstream: Array, n: slice, tile: Tile, o: slice) -> Array:
     shape = (prod(given.shape[:-1]), given.shape[-1])
     passed = viewed(given, shape)
     if passed is None:
-        passed = direct.part(2, shape, given.dtype)
+        passed = arena.part(2, shape, given.dtype)
         passed.reshape(given.shape)[...] = given
     return passed
 
@@ -248,7 +249,7 @@ def views(c: Correlation, tile: Tile, samples: int) -> Views:
     dtype, sizes = np.dtype(f"f{c.itemsize}"), [hi - lo for lo, hi in tile]
     starts = [axis.input_of(0, lo) for axis, (lo, _) in zip(c.axes, tile, strict=True)]
     lengths = [(size - 1) * a.stride + a.extent for a, size in zip(c.axes, sizes, strict=True)]
-    slab = direct.part(1, (samples, *lengths, c.channels), dtype)
+    slab = arena.part(1, (samples, *lengths, c.channels), dtype)
     source, padding, inner = [slice(None)], [], slab
     for number, (axis, start) in enumerate(zip(c.axes, starts, strict=True), start=1):
         inputs, place = axis.placed(start, start + lengths[number - 1])
@@ -263,7 +264,7 @@ def views(c: Correlation, tile: Tile, samples: int) -> Views:
         *(axis.dilation * step for axis, step in zip(c.axes, along, strict=True)),
     )
     shape = (samples, *sizes, *c.kernel, c.channels)
-    rows = direct.part(0, (samples, prod(sizes), c.taps * c.channels), dtype)
+    rows = arena.part(0, (samples, prod(sizes), c.taps * c.channels), dtype)
     return Views(
         tuple(source),
         inner,

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.arena import PART_BYTES, scratch
-from engine.geometry import Tile, lengths, ranges, tiles
+from engine.arena import PART_BYTES, part
+from engine.geometry import Tile, lengths, ranges, slices, tiles
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.gathering import Gathering, gathering, recipe
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.patches import gather, lay, scatter, within
 from engine.kernels.products import LINE, in_place_last, multiply
-from engine.kernels.viewing import viewed
+from engine.kernels.viewing import flat_view
 from engine.threads import alike, for_each, get_threads
 
 Array = NDArray[Any]
@@ -168,27 +168,6 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
         for channels in ranges(c.channels, blocks.channels)
     ]
     for_each(block, cuts, c.flops * dx.shape[0])
-
-
-def slices(size: int, step: int) -> Iterator[slice]:
-    """[0, size) cut into slices of `step` (the last may be shorter)."""
-    return (slice(lo, hi) for lo, hi in ranges(size, step))
-
-
-def part(number: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """A part of this thread's scratch as an array."""
-    return scratch(prod(shape), dtype, number).reshape(shape)
-
-
-def flat_view(block: Array, width: int) -> Array | None:
-    """(n, g, c, *T) as (n, g, c, T) if that is a view that BLAS can take as it is."""
-    if block.flags.c_contiguous:
-        # Most are, and to try takes twice as long.
-        return block.reshape(*block.shape[:3], width)
-    flat = viewed(block, (*block.shape[:3], width))
-    if flat is None:
-        return None
-    return flat if flat.itemsize in flat.strides[2:] or width == 1 else None
 
 
 def flat_tile(a: Array, tile: Tile) -> Array:

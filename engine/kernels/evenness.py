@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.geometry import ranges
-from engine.kernels import direct
 from engine.kernels.gathering import as_items
 from engine.kernels.tiling import TAPS, WIDTH, transforms
 
@@ -136,7 +136,7 @@ def sizes(a: Array) -> tuple[Means, Means]:
 def _sums(part: Array, last: bool) -> tuple[Array, Array]:
     """The sums (n, K) of |a| and of a² of a part (n, K, ...), or (n, ..., K) where they come last."""
     n, channels = len(part), part.shape[-1 if last else 1]
-    b = np.abs(part, out=direct.part(0, part.shape, part.dtype)).reshape(
+    b = np.abs(part, out=arena.part(0, part.shape, part.dtype)).reshape(
         (n, -1, channels) if last else (n, channels, -1)
     )
     # BLAS adds several times faster than NumPy.
@@ -210,7 +210,7 @@ class Filters(NamedTuple):
         ends = np.maximum.reduce(lain, axis=None), -np.minimum.reduce(lain, axis=None)
         largest = float(np.maximum(*ends))
         scale = _scale(largest)
-        b, beside = _lain(part), direct.part(1, part.shape, part.dtype)
+        b, beside = _lain(part), arena.part(1, part.shape, part.dtype)
         if scale != 1:
             b *= np.float32(scale)
         square = float(np.maximum.reduce(np.vecdot(b, b))) / b.shape[1]
@@ -242,7 +242,7 @@ class Filters(NamedTuple):
 
 def _lain(part: Array) -> Array:
     """Filters (O, C, D, 9) as (O, C·D·9), one after another in this thread's scratch."""
-    found = direct.part(0, part.shape, part.dtype)
+    found = arena.part(0, part.shape, part.dtype)
     if part.strides[-1] == part.itemsize:
         as_items(found)[...] = as_items(part)
     else:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
-from engine.kernels.direct import flat_view
 from engine.kernels.nan import settle
 from engine.kernels.requests import (
     SHARES,
@@ -32,6 +31,7 @@ from engine.kernels.requests import (
     sum_samples,
 )
 from engine.kernels.runs import columns, flat, spread
+from engine.kernels.viewing import flat_view
 from engine.threads import alike, for_each
 
 Array = NDArray[Any]

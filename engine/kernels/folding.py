@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.geometry import ranges, row_major
-from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.folds import Folding, Part, parts, plan
 from engine.kernels.kept import kept
@@ -169,9 +169,9 @@ def _views(c: Correlation, channels: int) -> _Views:
     assert found is not None
     widths, line = tuple(r.width for r in found.rows), found.steps[0]
     columns = channels * found.few * c.taps // c.axes[0].kernel
-    planes = direct.part(1, (*(r.residues for r in found.rows), channels, prod(widths)), dtype)
-    memory = direct.part(0, (found.reach + columns * found.pitch,), dtype)
-    upstream = direct.part(2, (c.outputs, -(-found.height * line // LINE) * LINE), dtype)
+    planes = arena.part(1, (*(r.residues for r in found.rows), channels, prod(widths)), dtype)
+    memory = arena.part(0, (found.reach + columns * found.pitch,), dtype)
+    upstream = arena.part(2, (c.outputs, -(-found.height * line // LINE) * LINE), dtype)
     made = memory[found.reach :].reshape(columns, found.pitch)
     sums = [
         (each.down * line, tuple(_sums(c, found, each, memory, channels)))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.arena import scratch
+from engine.arena import part
 from engine.geometry import Axis, Tile, row_major
 from engine.kernels.borders import runs
 from engine.kernels.slabs import occupied
@@ -166,7 +166,7 @@ def gathering(found: Recipe, columns: Array) -> Gathering:
     assert found.slab is not None
     lead = columns.shape[:3]
     shape = (*lead, *found.shape)
-    slab = scratch(prod(shape), columns.dtype, SLAB).reshape(shape)
+    slab = part(SLAB, shape, columns.dtype)
     rows = as_items(columns)
     taps = []
     for place, sizes, offset, strides in found.slab.views:

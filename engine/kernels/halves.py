@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.arena import aligned
-from engine.kernels.direct import part, slices
+from engine.arena import aligned, part
+from engine.geometry import slices
 from engine.threads import for_each
 
 Array = NDArray[Any]

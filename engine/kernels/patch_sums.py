@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.arena import PART_BYTES
-from engine.geometry import Tile, ranges, tiles
+from engine.geometry import Tile, ranges, slices, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.patches import gather, within
 from engine.kernels.requests import SHARES, RequestBlock, in_shares, request_blocks, sum_samples
+from engine.kernels.viewing import flat_view
 from engine.threads import for_each
 
 Array = NDArray[Any]
@@ -57,8 +59,8 @@ def _together(
     """`backward_weight` for as many requests as are summed at once."""
     blocks = c.weight_blocks
     groups, channels = (
-        direct.slices(c.groups, blocks.groups),
-        direct.slices(c.channels, blocks.channels),
+        slices(c.groups, blocks.groups),
+        slices(c.channels, blocks.channels),
     )
     parts = list(product(groups, channels))
 
@@ -104,9 +106,9 @@ def piece_sums(c: Correlation, x: Array, dy: Array, tile: Tile) -> Array:
     columns = direct.patches(c, x, tile, upstream.shape[3])
     # BLAS multiplies faster with the longer side on the left.
     if columns.shape[2] < upstream.shape[2]:
-        out = direct.part(1, (*upstream.shape[:3], columns.shape[2]), dy.dtype)
+        out = arena.part(1, (*upstream.shape[:3], columns.shape[2]), dy.dtype)
         return np.matmul(upstream, columns.swapaxes(2, 3), out=out)
-    out = direct.part(1, (*columns.shape[:3], upstream.shape[2]), dy.dtype)
+    out = arena.part(1, (*columns.shape[:3], upstream.shape[2]), dy.dtype)
     return np.matmul(columns, upstream.swapaxes(2, 3), out=out).swapaxes(2, 3)
 
 
@@ -116,15 +118,15 @@ def _joint_sums(c: Correlation, x: Array, dy: Array, tile: Tile, dw: Array, adde
     With `added`, add them to it.
     """
     block = np.moveaxis(dy[within(slice(lo, hi) for lo, hi in tile)], 0, 2)
-    upstream = direct.part(2, block.shape, dy.dtype)
+    upstream = arena.part(2, block.shape, dy.dtype)
     upstream[...] = block
-    columns = direct.part(0, (*x.shape[1:3], *c.kernel, *block.shape[2:]), x.dtype)
+    columns = arena.part(0, (*x.shape[1:3], *c.kernel, *block.shape[2:]), x.dtype)
     gather(x, c.axes, tile, c.mode, np.moveaxis(columns, 2 + len(tile), 0))
     rows = columns.reshape(x.shape[1], x.shape[2] * c.taps, -1)
     # Results are as many as the weights: what needs no other place is written once.
-    target = None if added else direct.flat_view(dw, rows.shape[1])
+    target = None if added else flat_view(dw, rows.shape[1])
     out = (
-        direct.part(1, (1, *upstream.shape[:2], rows.shape[1]), dy.dtype)
+        arena.part(1, (1, *upstream.shape[:2], rows.shape[1]), dy.dtype)
         if target is None
         else target
     )

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.arena import PART_BYTES
-from engine.geometry import Axis, ranges
-from engine.kernels import direct
+from engine.geometry import Axis, ranges, slices
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
@@ -258,14 +258,14 @@ def views(
     """
     across, dtype = c.axes[-1], np.dtype(f"f{c.itemsize}")
     spans = [_span(axis, number) for axis, number in zip(c.axes, outputs, strict=False)]
-    slab = direct.part(0, (*spans, _width(c), c.groups), dtype)
+    slab = arena.part(0, (*spans, _width(c), c.groups), dtype)
     _, place = across.placed(-across.low, _width(c) - across.low)
     inner, padding = slab, []
     for axis, (start, stop) in enumerate((*stands, (place.start, place.stop))):
         before = (slice(None),) * axis
         padding += [inner[*before, :start], inner[*before, stop:]]
         inner = inner[*before, start:stop]
-    tiled = direct.part(1, (*c.kernel, each, c.groups), dtype)
+    tiled = arena.part(1, (*c.kernel, each, c.groups), dtype)
     whole, rest = divmod(across.out, each)
     runs = tuple(
         _run(c, slab, tiled[..., :run, :], outputs, first, count)
@@ -275,8 +275,8 @@ def views(
     made: Array | None = None
     parts: tuple[slice, ...] = (slice(None),)
     if not c.channels_last:
-        made = direct.part(2, (*outputs, across.out, _apart(c)), dtype)[..., : c.groups]
-        parts = tuple(direct.slices(c.groups, TURNED))
+        made = arena.part(2, (*outputs, across.out, _apart(c)), dtype)[..., : c.groups]
+        parts = tuple(slices(c.groups, TURNED))
     return Views(inner, tuple(part for part in padding if part.size), tiled, runs, made, parts)
 
 

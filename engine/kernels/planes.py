@@ -24,9 +24,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.arena import PART_BYTES
-from engine.geometry import ranges, tiles
-from engine.kernels import direct
+from engine.geometry import ranges, slices, tiles
 from engine.kernels.correlation import Correlation
 from engine.kernels.kept import kept
 from engine.kernels.patch_sums import piece_sums
@@ -89,7 +89,7 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
             target[...] = 0
             _add_plainly(c, inputs, upstream, target)
 
-    cuts = product(enumerate(samples_of(rows)), direct.slices(c.groups, groups))
+    cuts = product(enumerate(samples_of(rows)), slices(c.groups, groups))
     for_each(block, ((*own, g) for own, g in cuts), c.flops * x.shape[0])
 
 
@@ -128,9 +128,9 @@ def views(c: Correlation, groups: int, first: int, height: int, samples: int, ru
     v = row(replace(down, low=down.low - first * down.stride, out=height))
     h, outs = row(c.axes[1]), c.axes[1].out
     shape = (samples, groups, v.residues, h.residues, v.width, h.width)
-    slab = direct.part(0, shape, dtype)
-    upstream = direct.part(1, (samples, groups, height, h.width), dtype)
-    partial = direct.part(2, (samples, groups, *c.kernel), dtype)
+    slab = arena.part(0, shape, dtype)
+    upstream = arena.part(1, (samples, groups, height, h.width), dtype)
+    partial = arena.part(2, (samples, groups, *c.kernel), dtype)
     run = (height - 1) * h.width + outs
     flat = upstream.reshape(samples, groups, 1, 1, -1)[..., :run]
     moves = tuple(
@@ -170,7 +170,7 @@ def _add_sums(c: Correlation, x: Array, dy: Array, first: int, together: int, dw
 def _add_plainly(c: Correlation, x: Array, dy: Array, dw: Array) -> None:
     """Add to dw (g, 1, 1, *K) the sums of x (N, g, 1, *S) and dy (N, g, 1, *P), tap by tap."""
     cut = c.weight_blocks
-    for g in direct.slices(x.shape[1], cut.groups):
+    for g in slices(x.shape[1], cut.groups):
         for n in range(x.shape[0]):
             for tile in tiles(c.positions, cut.tile):
                 one = slice(n, n + 1)

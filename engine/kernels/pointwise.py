@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.blas import multiplies_in_place
 from engine.geometry import even, ranges
-from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.requests import SHARES, add_shares, at_once, in_shares, samples_of
 from engine.threads import check_stop, for_each
@@ -87,7 +87,7 @@ def _requests(c: Correlation, left: Array, right: Array, rows: Sequence[int], ou
         own = sums[request, share]
         for number, (n, (lo, hi)) in enumerate(pieces):
             check_stop()
-            made = direct.part(1, own.shape, own.dtype) if number else own
+            made = arena.part(1, own.shape, own.dtype) if number else own
             np.matmul(left[n, ..., lo:hi], right[n, ..., lo:hi].swapaxes(1, 2), out=made)
             if number:
                 own += made

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.arena import PART_BYTES
 from engine.geometry import even, ranges
-from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.pointwise import MOST_RUN, MOST_SUMS
 from engine.kernels.requests import SHARES, samples_of
@@ -56,7 +56,7 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
             check_stop()
             run = slice(start + first, start + last)
             right = inputs[run] if read is None else _taken(inputs, read[run])
-            made = direct.part(1, (hi - lo, c.channels), dw.dtype) if first else out
+            made = arena.part(1, (hi - lo, c.channels), dw.dtype) if first else out
             np.matmul(upstream[run, lo:hi].T, right, out=made)
             if first:
                 out += made
@@ -83,6 +83,6 @@ def _read(c: Correlation, samples: int) -> NDArray[np.intp]:
 
 def _taken(inputs: Array, rows: NDArray[np.intp]) -> Array:
     """Some rows of the inputs, in this thread's scratch."""
-    taken = direct.part(0, (len(rows), inputs.shape[1]), inputs.dtype)
+    taken = arena.part(0, (len(rows), inputs.shape[1]), inputs.dtype)
     # All are there; `raise` would have `take` copy them once more.
     return np.take(inputs, rows, axis=0, out=taken, mode="clip")

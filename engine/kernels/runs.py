@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.arena import LINE, PART_BYTES
+from engine.arena import LINE, PART_BYTES, part
 from engine.geometry import row_major
 from engine.kernels.correlation import Correlation
-from engine.kernels.direct import part
 from engine.kernels.gathering import as_items
 from engine.kernels.kept import kept
 from engine.kernels.patches import within

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.arena import PART_BYTES
+from engine.arena import PART_BYTES, part
 from engine.geometry import even, lengths, ranges
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
-from engine.kernels.direct import part
 from engine.kernels.joined import SAMPLES, alike
 from engine.kernels.nan import settle
 from engine.kernels.patches import scatter

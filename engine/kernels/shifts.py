@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.arena import PART_BYTES
 from engine.blas import multiplies_in_place
-from engine.geometry import Axis, ranges
-from engine.kernels import direct
+from engine.geometry import Axis, ranges, slices
 from engine.kernels.correlation import Correlation
 from engine.kernels.gathering import Gathering, gathering, recipe
 from engine.kernels.kept import kept
@@ -135,7 +135,7 @@ def _requests(
             _add(c, found, x[n, g], dy[n, g], cut, own)
 
     shares = request_shares(rows, cuts(c), found.parts)
-    blocks = product(shares, direct.slices(c.groups, found.groups))
+    blocks = product(shares, slices(c.groups, found.groups))
     for_each(block, ((*share, g) for share, g in blocks), c.flops * x.shape[0])
     total = sums[:, 0] if found.parts == 1 else np.add.reduce(sums, axis=1)
     split = total.reshape(len(rows), c.groups, kernel[0], c.channels, *kernel[1:], c.outputs)
@@ -181,7 +181,7 @@ def _views(c: Correlation, axes: tuple[Axis, ...], groups: int, in_rows: bool) -
     found, dtype = plan(c), np.dtype(f"f{c.itemsize}")
     assert found is not None
     sizes = tuple(axis.out for axis in axes)
-    columns = direct.part(0, (groups, axes[0].kernel, c.channels, *c.kernel[1:], *sizes), dtype)
+    columns = arena.part(0, (groups, axes[0].kernel, c.channels, *c.kernel[1:], *sizes), dtype)
     windows = columns.swapaxes(1, 2)[None]
     form = recipe(axes, tuple((0, n) for n in sizes), c.itemsize, c.mode)
     slab = not (form.direct and in_rows) and form.slab is not None
@@ -205,7 +205,7 @@ def _products(c: Correlation, columns: Array, taps: Taps, right: Array) -> Itera
         shape = (groups, count, (last - first) // each, depth(c))
         left = np.ndarray((*shape, each), columns.dtype, columns, start, steps)
         factors = right[:, first:last].reshape(groups, 1, shape[2], each, c.outputs, copy=False)
-        yield left, factors, direct.part(1, (*shape, c.outputs), columns.dtype)
+        yield left, factors, arena.part(1, (*shape, c.outputs), columns.dtype)
 
 
 def _upstream(shape: tuple[int, ...], dtype: np.dtype[Any], turned: bool) -> tuple[Array, Array]:
@@ -213,7 +213,7 @@ def _upstream(shape: tuple[int, ...], dtype: np.dtype[Any], turned: bool) -> tup
     groups, outputs, *sizes = shape
     width = prod(sizes)
     if turned:
-        matrix = direct.part(2, (groups, width, outputs), dtype)
+        matrix = arena.part(2, (groups, width, outputs), dtype)
         return np.moveaxis(matrix.reshape(groups, *sizes, outputs), -1, 1), matrix
-    plain = direct.part(2, (groups, outputs, width), dtype)
+    plain = arena.part(2, (groups, outputs, width), dtype)
     return plain.reshape(shape), plain.swapaxes(1, 2)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.arena import PART_BYTES
-from engine.geometry import Axis
-from engine.kernels import direct
+from engine.geometry import Axis, slices
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.nan import settle
 from engine.kernels.requests import SHARES, samples_of
@@ -105,14 +105,14 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
 
     cuts: Iterable[tuple[slice, slice, slice]]
     if all(count == 1 for count in rows):
-        each = direct.slices(len(rows), max(1, OUTER // (c.groups * lines * numbers)))
-        spans = list(direct.slices(lines, _lines(c, lines, numbers, 1)))
+        each = slices(len(rows), max(1, OUTER // (c.groups * lines * numbers)))
+        spans = list(slices(lines, _lines(c, lines, numbers, 1)))
         cuts = ((requests, requests, span) for requests in each for span in spans)
     else:
         cuts = (
             (slice(request, request + 1), own, span)
             for request, own in enumerate(samples_of(rows))
-            for span in direct.slices(lines, _lines(c, lines, numbers, own.stop - own.start))
+            for span in slices(lines, _lines(c, lines, numbers, own.stop - own.start))
         )
     for_each(block, cuts, c.flops * len(x))
 
@@ -140,12 +140,12 @@ def _multiply(c: Correlation, matrix: Array, x: Array, add: Array | None, y: Arr
     first = (..., *(0 for _ in c.axes), None)
     factors, results = x[first], y[first]
     samples, (size, depth) = y.shape[0], _sizes(matrix, PART_BYTES // (c.groups * c.itemsize))
-    columns = list(direct.slices(matrix.shape[2], depth))
+    columns = list(slices(matrix.shape[2], depth))
 
     def block(n: slice, rows: slice) -> None:
         total = results[n, :, rows]
         for own in columns:
-            made = direct.part(0, total.shape, total.dtype) if own.start else total
+            made = arena.part(0, total.shape, total.dtype) if own.start else total
             np.matmul(matrix[:, rows, own], factors[n, :, own], out=made)
             if own.start:
                 total += made
@@ -158,7 +158,7 @@ def _multiply(c: Correlation, matrix: Array, x: Array, add: Array | None, y: Arr
     each = min(each, MOST_WORK // (c.groups * size * matrix.shape[2]))
     if len(columns) > 1:
         each = min(each, PART_BYTES // (c.groups * size * c.itemsize))
-    cuts = product(direct.slices(samples, max(1, each)), direct.slices(matrix.shape[1], size))
+    cuts = product(slices(samples, max(1, each)), slices(matrix.shape[1], size))
     for_each(block, cuts, c.flops * samples)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels import direct
+from engine import arena
 from engine.kernels.kept import kept
 from engine.kernels.lines import Lines
 from engine.kernels.products import Product, products, run
@@ -149,27 +149,27 @@ def views(shape: Shape) -> Views:
     c = plan.c
     dtype = np.dtype(f"f{c.itemsize}")
     deep, high, wide = shape.inputs
-    lines = direct.part(2, (high, wide, deep, c.channels), dtype)
+    lines = arena.part(2, (high, wide, deep, c.channels), dtype)
     d, h, w = (slice(*span) for span in shape.placed)
     inner = lines[h, w, d].transpose(3, 2, 0, 1)
     into, _ = bands(WIDTH, plan.across, dtype.str)
     into = into.reshape(-1, plan.across * WIDTH + TAPS - 1)
-    found = direct.part(1, (high, columns, len(into), deep * c.channels), dtype)
+    found = arena.part(1, (high, columns, len(into), deep * c.channels), dtype)
     under = _windows(lines.reshape(high, wide, -1), plan.across * WIDTH, columns, 1)
     down, back = bands_by_point(plan.height, plan.down, dtype.str)
-    moved = direct.part(0, (strips, 1, len(down), found[0].size), dtype)
+    moved = arena.part(0, (strips, 1, len(down), found[0].size), dtype)
     rows = _windows(found.reshape(1, high, -1), plan.down * plan.height, strips, 1)
     heights, widths = plan.height + TAPS - 1, WIDTH + TAPS - 1
     tiles = plan.down * columns * plan.across
-    made = direct.part(1, (strips, heights, tiles, widths, depths, c.outputs), dtype)
+    made = arena.part(1, (strips, heights, tiles, widths, depths, c.outputs), dtype)
     parts = made.reshape(*made.shape[:-1], -1, plan.together).transpose(0, 1, 3, 4, 5, 2, 6)
-    sums = direct.part(0, (strips, 1, len(back), made[0, 0, 0].size * tiles // plan.down), dtype)
+    sums = arena.part(0, (strips, 1, len(back), made[0, 0, 0].size * tiles // plan.down), dtype)
     # Planes may lie apart by a power of two, and then share the lines of the cache.
-    results = spaced((c.outputs, *shape.outputs), dtype, WRITTEN, partial(direct.part, 2))
+    results = spaced((c.outputs, *shape.outputs), dtype, WRITTEN, partial(arena.part, 2))
     ending = sums.reshape(strips * len(back), columns, -1, depths, c.outputs)
     return Views(
         shape,
-        Lines(lines, inner, spaced(inner.shape, dtype, READ, partial(direct.part, 0)), 0),
+        Lines(lines, inner, spaced(inner.shape, dtype, READ, partial(arena.part, 0)), 0),
         ((into, under, found), *products(down[None], rows.swapaxes(0, 1), moved)),
         _deep_rows(plan, moved.reshape(strips, heights, tiles, widths, -1), depths),
         parts,

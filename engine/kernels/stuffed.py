@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.arena import PART_BYTES
-from engine.kernels import direct
+from engine.geometry import slices
 from engine.kernels.correlation import Correlation
 from engine.kernels.nan import has_nan
 from engine.kernels.patches import inside
@@ -106,7 +107,7 @@ def backward_input(
     def block(g: slice) -> None:
         spoilt.update(_strips(c, found, dy[:, g, 0], w[g, 0], dx[:, g, 0]))
 
-    for_each(block, [(g,) for g in direct.slices(c.groups, found.groups)], c.flops * dx.shape[0])
+    for_each(block, [(g,) for g in slices(c.groups, found.groups)], c.flops * dx.shape[0])
     for n in spoilt:
         one = slice(n, n + 1)
         plain(c, dy[one], w, dx[one])
@@ -116,7 +117,7 @@ def _strips(c: Correlation, found: Stuffing, dy: Array, w: Array, dx: Array) -> 
     """Write dx (N, g, *S) from dy (N, g, *P) and w (g, K); returns the samples with a NaN."""
     (down, across), groups = c.axes, w.shape[0]
     rows = (found.strips - 1) * found.step + found.reach
-    laid = direct.part(0, (groups, rows, across.kernel, across.size), dy.dtype)
+    laid = arena.part(0, (groups, rows, across.kernel, across.size), dy.dtype)
     laid.fill(0)
     lo, hi = max(0, found.first), min(down.out, found.first + rows)
     moves = []
@@ -133,7 +134,7 @@ def _strips(c: Correlation, found: Stuffing, dy: Array, w: Array, dx: Array) -> 
     read = np.ndarray(shape, laid.dtype, laid, 0, (group, found.step * line, tap, one))
     whole = down.size // found.height
     rest = down.size - whole * found.height
-    made = direct.part(1, (groups, 1, found.height, across.size), dy.dtype)
+    made = arena.part(1, (groups, 1, found.height, across.size), dy.dtype)
     spoilt = []
     for n in range(dx.shape[0]):
         check_stop()

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.arena import aligned
-from engine.kernels.direct import part, slices
+from engine.arena import aligned, part
+from engine.geometry import slices
 from engine.kernels.gathering import Index, as_items
 from engine.kernels.patches import within
 from engine.kernels.products import LINE

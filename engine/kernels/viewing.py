@@ -15,3 +15,14 @@ def viewed(a: Array, shape: tuple[int, ...]) -> Array | None:
         return a.reshape(shape, copy=False)
     except ValueError:
         return None
+
+
+def flat_view(block: Array, width: int) -> Array | None:
+    """(n, g, c, *T) as (n, g, c, T) if that is a view that BLAS can take as it is."""
+    if block.flags.c_contiguous:
+        # Most are, and to try takes twice as long.
+        return block.reshape(*block.shape[:3], width)
+    flat = viewed(block, (*block.shape[:3], width))
+    if flat is None:
+        return None
+    return flat if flat.itemsize in flat.strides[2:] or width == 1 else None

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.arena import aligned
-from engine.geometry import Tile, tiles
+from engine.geometry import Tile, slices, tiles
 from engine.kernels import direct
 from engine.kernels.correlation import Correlation
 from engine.kernels.evenness import exceeds
@@ -132,13 +133,13 @@ def _transformed(plan: Tiling, w: Array) -> Array:
 
     def part(number: int, k: int, some: slice, made: slice) -> None:
         own = w[number * each : (number + 1) * each][made, some, k].swapaxes(0, 1)
-        taps = direct.part(0, own.shape, w.dtype)
+        taps = arena.part(0, own.shape, w.dtype)
         as_items(taps)[...] = as_items(own)
         # Some channels of all filters, or filters of one channel: either way they are one row.
         rows = found[:, number, k, some, made].reshape(len(both), -1, copy=False)
         np.matmul(both, taps.reshape(-1, TAPS * TAPS).T, out=rows)
 
-    cuts = direct.slices(channels, max(1, TRANSFORMED // each)), direct.slices(each, TRANSFORMED)
+    cuts = slices(channels, max(1, TRANSFORMED // each)), slices(each, TRANSFORMED)
     for_each(part, product(range(outputs // each), range(deep), *cuts), TRANSFORMING * found.size)
     # A product for every point, down and across, as products go through them.
     points = (-1, WIDTH + TAPS - 1, 1, outputs // each, deep * channels, each)

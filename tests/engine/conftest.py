@@ -8,12 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from engine import resolve, threads
+from engine import arena, resolve, threads
 from engine.kernels import (
     banding,
     channels_last,
     depthwise,
-    direct,
     dispatch,
     filtering,
     planes,
@@ -29,13 +28,13 @@ from engine.kernels import (
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The bytes of each part of the scratch that is asked for from here on."""
     found: list[int] = []
-    real = direct.part
+    real = arena.scratch
 
-    def part(number: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:  # type: ignore[type-arg]
-        found.append(int(np.prod(shape)) * dtype.itemsize)
-        return real(number, shape, dtype)
+    def scratch(elements: int, dtype: np.dtype, part: int = 0) -> np.ndarray:  # type: ignore[type-arg]
+        found.append(elements * dtype.itemsize)
+        return real(elements, dtype, part)
 
-    monkeypatch.setattr(direct, "part", part)
+    monkeypatch.setattr(arena, "scratch", scratch)
     return found
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engine import arena
 from engine.arena import PART_BYTES
-from engine.kernels import bands, direct
+from engine.kernels import bands
 from engine.kernels.banding import banding, parts, row_blocks
 from tests.engine.kernels.images import IMAGES, Numbers, image
 
@@ -21,7 +22,7 @@ from tests.engine.kernels.images import IMAGES, Numbers, image
 )
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_views_lie_in_the_scratch(shape: dict[str, Numbers], outputs: int) -> None:
-    scratch = [direct.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
+    scratch = [arena.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
     whole = image(**shape, outputs=outputs)
     for part in parts(whole):
         c, b = part.correlation, banding(part.correlation)

@@ -9,6 +9,7 @@ from math import inf, prod
 import numpy as np
 import pytest
 
+from engine import arena
 from engine.arena import PART_BYTES
 from engine.geometry import Axis
 from engine.kernels import adjoints, direct, folding, folds
@@ -156,7 +157,7 @@ def test_others_are_left_to_others(change: dict[str, object]) -> None:
 @pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("case", LAYERS)
 def test_views_lie_in_the_scratch(case: tuple[object, ...]) -> None:
-    c, parts = layer(case), [direct.part(n, (PART_BYTES,), np.dtype(np.uint8)) for n in range(3)]
+    c, parts = layer(case), [arena.part(n, (PART_BYTES,), np.dtype(np.uint8)) for n in range(3)]
     v = folding._views(c, 1)
     assert v is folding._views(c, 1)
     made = [v.planes, v.upstream, *(plane for _, plane in v.moves)]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from engine import arena
 from engine.arena import PART_BYTES
 from engine.kernels import direct, patch_sums, pixels
 from engine.kernels.correlation import Correlation
@@ -118,7 +119,7 @@ def test_the_same_bits_whoever_comes_along(order: Order) -> None:
 @pytest.mark.parametrize("each", [1, 2])
 @ORDERS
 def test_views_lie_in_the_scratch(shape: dict[str, Numbers], each: int, order: Order) -> None:
-    parts = [direct.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
+    parts = [arena.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
     c, _ = layer(shape, order)
     for cut in pixels.cuts(c):
         key = (c, cut.outputs, cut.stands, each)

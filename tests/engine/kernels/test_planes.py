@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from engine import arena
 from engine.arena import PART_BYTES
-from engine.kernels import direct, patch_sums, planes
+from engine.kernels import patch_sums, planes
 from tests.engine.kernels.images import IMAGES, Numbers, Pair, image, tensors
 
 
@@ -72,7 +73,7 @@ def test_the_same_bits_however_many_samples_a_call_has(
 
 @pytest.mark.parametrize("shape", IMAGES)
 def test_views_lie_in_the_scratch(shape: dict[str, Numbers]) -> None:
-    parts = [direct.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
+    parts = [arena.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
     c = image(**shape)
     key = (c, 3, 0, c.positions[0], 2, True)
     v = planes.views(*key)

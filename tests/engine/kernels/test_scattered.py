@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine import arena
 from engine.geometry import Axis
 from engine.kernels import adjoints, direct, scattered
 from engine.kernels.correlation import Correlation
@@ -144,7 +145,7 @@ def test_scratch_holds_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def part(number: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
         asked.append(int(np.prod(shape)) * dtype.itemsize)
-        return direct.part(number, shape, dtype)
+        return arena.part(number, shape, dtype)
 
     monkeypatch.setattr(scattered, "part", part)
     wide = image((40, 42), (5, 5), (2, 2), (2, 2), itemsize=4, groups=1, channels=40, outputs=850)

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from engine import arena
 from engine.arena import PART_BYTES
 from engine.geometry import Axis, strided_out
-from engine.kernels import direct, patch_sums, shifting, shifts
+from engine.kernels import patch_sums, shifting, shifts
 from engine.kernels.correlation import Correlation
 from tests.engine.kernels.images import tensors
 
@@ -168,7 +169,7 @@ def test_others_are_left_to_others(
 
 @pytest.mark.parametrize("case", LAYERS)
 def test_views_lie_in_the_scratch(case: tuple[object, ...]) -> None:
-    c, parts = layer(case), [direct.part(n, (PART_BYTES,), np.dtype(np.uint8)) for n in range(3)]
+    c, parts = layer(case), [arena.part(n, (PART_BYTES,), np.dtype(np.uint8)) for n in range(3)]
     for cut in shifting.cuts(c):
         v = shifts._views(c, cut.axes, 1, False)
         assert v is shifts._views(c, cut.axes, 1, False)

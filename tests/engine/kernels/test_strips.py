@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import engine
+from engine import arena
 from engine.arena import PART_BYTES
-from engine.kernels import direct, strips
+from engine.kernels import strips
 from engine.kernels.tiling import Tiling, tilings
 
 LAYERS = [
@@ -33,7 +34,7 @@ def plan_of(channels: tuple[int, int], size: tuple[int, ...]) -> Tiling:
 
 @pytest.mark.parametrize(("channels", "size"), LAYERS)
 def test_views_lie_in_the_scratch(channels: tuple[int, int], size: tuple[int, ...]) -> None:
-    parts = [direct.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
+    parts = [arena.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
     for cut in strips.cuts(plan_of(channels, size)):
         v = strips.views(cut.shape)
         arrays = [getattr(v, f.name) for f in fields(v) if f.name not in ("shape", "into")]
