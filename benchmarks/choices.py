@@ -19,8 +19,9 @@ import numpy as np
 
 import engine
 from benchmarks.kernels.tables import grid
-from engine.kernels import dispatch, tiling, winograd
+from engine.kernels import dispatch
 from engine.kernels.correlation import Correlation
+from engine.kernels.winograd import correlating, tiling
 from engine.threads import computing
 
 SAMPLES = (1, 4, 8)
@@ -106,7 +107,7 @@ def measured(layer: Correlation, samples: int, random: np.random.Generator) -> T
     y = np.empty((samples, 1, layer.outputs, *layer.positions), np.float32)
     plain = dispatch.PLAIN[dispatch.plain_kernel(layer)]
     ways: tuple[Callable[[], None], ...] = (
-        lambda: winograd.forward(layer, x, w, None, y, plain),
+        lambda: correlating.forward(layer, x, w, None, y, plain),
         lambda: plain(layer, x, w, None, y),
     )
     times: list[list[float]] = [[], []]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import EngineError, InvalidValue, Loc, MissingField, fail, merged
-from engine.kernels.activations import TABLE, Activation
+from engine.kernels.activations.table import TABLE, Activation
 from engine.options import Flag, Number, Schema, unknown_fields
 from engine.plans import compute_dtype
 from engine.words import did_you_mean, one_of

@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Tile
-from engine.kernels.fitting import blocks
 from engine.kernels.nan import settle
-from engine.kernels.plane_sums import mirrored, plane_sum, spread, tile_sum
-from engine.kernels.pooling import (
+from engine.kernels.pools.fitting import blocks
+from engine.kernels.pools.plane_sums import mirrored, plane_sum, spread, tile_sum
+from engine.kernels.pools.pooling import (
     BLOCK,
     Planes,
     for_each_block,
     for_each_plane,
     slices,
 )
-from engine.kernels.windows import whole
+from engine.kernels.pools.windows import whole
 from engine.layouts import channels_first
 from engine.plans import Plan
 from engine.pool import Geometry, Pool

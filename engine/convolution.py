@@ -20,7 +20,7 @@ from engine.arena import PART_BYTES, SCRATCH_BYTES
 from engine.arrangement import Arrangement
 from engine.errors import InvalidValue, fail
 from engine.geometry import Axis, same_padding
-from engine.kernels.activations import IDENTITY, Activation, activate, activate_backward
+from engine.kernels.activations.table import IDENTITY, Activation, activate, activate_backward
 from engine.kernels.correlation import Correlation
 from engine.kernels.dispatch import adjoint_algorithm, forward_algorithm, weight_algorithm
 from engine.kernels.requests import average_by_request, sum_by_request

@@ -8,8 +8,8 @@ from math import prod
 from typing import Any, ClassVar, Protocol
 
 from engine.geometry import Adaptive, Axis, Windows, same_padding, strided_out
-from engine.kernels.pooling import Pooling
-from engine.kernels.windows import passes
+from engine.kernels.pools.pooling import Pooling
+from engine.kernels.pools.windows import passes
 from engine.layouts import read_layout, sample_tail, split_tail
 from engine.operation import Parameterless, Tails, require_output, require_tail
 from engine.options import Flag, Letters, Padding, Pads, PerAxis, option

@@ -9,32 +9,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels import (
+from engine.kernels.correlation import Correlation
+from engine.kernels.depthwise import banded, banding, bounds, pixels, planes, stuffed
+from engine.kernels.direct import (
     adjoints,
-    banded,
-    banding,
     bordered,
     channels_last,
-    depthwise,
-    direct,
-    filtering,
     flat,
+    gathered,
     joined,
     patch_sums,
-    pixels,
-    planes,
     pointwise,
     rowwise,
     shifts,
     single,
-    stuffed,
-    tile_costs,
-    tiling,
-    winograd,
 )
-from engine.kernels.correlation import Correlation
 from engine.kernels.patches import within
 from engine.kernels.turning import in_rows, tap_by_tap
+from engine.kernels.winograd import correlating, filtering, tile_costs, tiling
 
 Array = NDArray[Any]
 
@@ -49,7 +41,7 @@ Input = Callable[[Correlation, Array, Array, Array], None]
 Weight = Callable[[Correlation, Array, Array, Sequence[int], Array], None]
 
 PLAIN: Mapping[str, Forward] = {
-    "direct": direct.forward,
+    "direct": gathered.forward,
     "banded": banded.forward,
     "flat": flat.forward,
     "joined": joined.forward,
@@ -76,7 +68,7 @@ def joins(c: Correlation) -> bool:
 def plain_kernel(c: Correlation) -> str:
     if single.suits(c):
         return "single"
-    if depthwise.pay(c) and pixels.suits(c):
+    if bounds.pay(c) and pixels.suits(c):
         return "pixels"
     if banding.pay(c) and banding.suits(c):
         return "banded"
@@ -149,7 +141,7 @@ def _forward(c: Correlation) -> Forward:
 
 
 def _winograd(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
-    winograd.forward(c, x, w, bias, y, PLAIN[plain_kernel(c)])
+    correlating.forward(c, x, w, bias, y, PLAIN[plain_kernel(c)])
 
 
 def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
@@ -208,7 +200,7 @@ def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
         correlate(phase.correlation, dy, weights, None, target)
     for n in _spread(c, w, dx):
         rows = np.ascontiguousarray(unfolded).reshape(c.groups, c.outputs, -1)
-        direct.backward_input(c, dy[n : n + 1], rows, dx[n : n + 1])
+        gathered.backward_input(c, dy[n : n + 1], rows, dx[n : n + 1])
 
 
 def _turns(c: Correlation | None) -> bool:
@@ -254,7 +246,7 @@ def _weight(c: Correlation) -> Weight:
 
 
 def by_tiles(c: Correlation) -> bool:
-    """True where the gradient of the weight is done as `winograd` does the forward map."""
+    """True where the gradient of the weight is done as `correlating` does the forward map."""
     return tiled(c) and len(c.axes) == 2
 
 
@@ -270,7 +262,7 @@ def _sum_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Ar
 def plain_weight(c: Correlation) -> Weight:
     if single.suits(c):
         return single.backward_weight
-    if depthwise.pay_for_weight(c) and pixels.suits(c):
+    if bounds.pay_for_weight(c) and pixels.suits(c):
         return pixels.backward_weight
     if c.taps_apart and channels_last.suits(c) and channels_last.pay_for_weight(c):
         return channels_last.backward_weight

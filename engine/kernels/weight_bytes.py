@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from engine.kernels import (
+from engine.kernels import dispatch
+from engine.kernels.correlation import Correlation
+from engine.kernels.depthwise import pixels
+from engine.kernels.direct import (
     bordered,
     channels_last,
-    dispatch,
-    filtering,
     flat,
     joined,
     patch_sums,
-    pixels,
     pointwise,
     rowwise,
     scattered,
     shifts,
-    tiling,
 )
-from engine.kernels.correlation import Correlation
 from engine.kernels.requests import SHARES
+from engine.kernels.winograd import filtering, tiling
 
 SUMMED = (flat, pointwise, shifts)
 """Kernels that hold several sums of the gradient of a weight."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from engine.activation_option import ActivationKind, activation_schemas, require_held
 from engine.arena import SCRATCH_BYTES
 from engine.errors import InvalidValue, fail
-from engine.kernels.activations import Activation, activate, activate_backward
+from engine.kernels.activations.table import Activation, activate, activate_backward
 from engine.operation import Parameterless, Tails, require_tail
 from engine.options import Schema
 from engine.plans import Plan, compute_dtype

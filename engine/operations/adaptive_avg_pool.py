@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from engine.averaging import Averaging, members
 from engine.geometry import Tile, Windows
-from engine.kernels.windows import bounds
+from engine.kernels.pools.windows import bounds
 from engine.plans import Plan
 from engine.pool import AdaptiveConfig, adaptive_windows
 

@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from engine.geometry import Windows
-from engine.kernels.maxima import write_maxima, write_routed
+from engine.kernels.pools.maxima import write_maxima, write_routed
 from engine.layouts import channels_first
 from engine.options import Flag, option
 from engine.plans import Plan

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from engine.averaging import Averaging, members
 from engine.geometry import Axis, Tile
-from engine.kernels.windows import taps_between
+from engine.kernels.pools.windows import taps_between
 from engine.options import LARGEST, Flag, Integer, option
 from engine.plans import Plan
 from engine.pool import WindowConfig

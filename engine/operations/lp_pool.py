@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from engine.errors import InvalidValue, fail
 from engine.geometry import Axis, Tile, Windows, block_tile, ranges, tiles
-from engine.kernels.fitting import winner_blocks
 from engine.kernels.nan import has_nan
-from engine.kernels.plane_sums import spread, tile_sum
-from engine.kernels.pooling import (
+from engine.kernels.pools.fitting import winner_blocks
+from engine.kernels.pools.plane_sums import spread, tile_sum
+from engine.kernels.pools.pooling import (
     BLOCK,
     Blocks,
     Pooling,
@@ -30,7 +30,7 @@ from engine.kernels.pooling import (
     slices,
     stored,
 )
-from engine.kernels.windows import covered
+from engine.kernels.pools.windows import covered
 from engine.layouts import channels_first
 from engine.operation import Tails
 from engine.options import Number, option

@@ -21,17 +21,17 @@ from engine.arena import Arena
 from engine.errors import InvalidValue, MissingField, ShapeMismatch, fail
 from engine.geometry import Axis
 from engine.indices import check_indices
-from engine.kernels.fitting import argmax_blocks
-from engine.kernels.maxima import (
+from engine.kernels.nan import settle
+from engine.kernels.pools.fitting import argmax_blocks
+from engine.kernels.pools.maxima import (
     admit_zeros,
     spread_ties,
     tile_argmax,
     write_maxima,
     write_routed,
 )
-from engine.kernels.nan import settle
-from engine.kernels.placing import scatter_indices
-from engine.kernels.pooling import (
+from engine.kernels.pools.placing import scatter_indices
+from engine.kernels.pools.pooling import (
     Pooling,
     for_each_block,
     for_each_plane,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from engine.arena import PART_BYTES, SCRATCH_BYTES, Arena
 from engine.geometry import even, ranges
 from engine.indices import check_indices
-from engine.kernels.placing import flat, in_order, linear, out_of_order
-from engine.kernels.pooling import VISITING
+from engine.kernels.pools.placing import flat, in_order, linear, out_of_order
+from engine.kernels.pools.pooling import VISITING
 from engine.layouts import channels_first, read_layout, sample_tail, split_tail
 from engine.operation import Parameterless, Tails
 from engine.options import PerAxis, option

@@ -9,19 +9,10 @@ import numpy as np
 import pytest
 
 from engine import arena, resolve, threads
-from engine.kernels import (
-    banding,
-    channels_last,
-    depthwise,
-    dispatch,
-    filtering,
-    planes,
-    pointwise,
-    shifts,
-    tile_costs,
-    weight_bytes,
-    winograd,
-)
+from engine.kernels import dispatch, weight_bytes
+from engine.kernels.depthwise import banding, bounds, planes
+from engine.kernels.direct import channels_last, pointwise, shifts
+from engine.kernels.winograd import correlating, filtering, tile_costs
 
 
 @pytest.fixture
@@ -50,7 +41,7 @@ def traced() -> Iterator[None]:
 def shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads share all work, however little it is."""
     monkeypatch.setattr(threads, "SMALL_FLOPS", 0)
-    monkeypatch.setattr(winograd, "BLOCK_FLOPS", 0)
+    monkeypatch.setattr(correlating, "BLOCK_FLOPS", 0)
     monkeypatch.setattr(filtering, "SHARED_WEIGHTS", 0)
 
 
@@ -59,8 +50,8 @@ SMALLEST = (
     (banding, "LEAST_IN_PLACE"),
     (channels_last, "LEAST_CHANNELS"),
     (channels_last, "LEAST_STRIDED"),
-    (depthwise, "LEAST_RUNS"),
-    (depthwise, "LEAST_SUMMED"),
+    (bounds, "LEAST_RUNS"),
+    (bounds, "LEAST_SUMMED"),
     (planes, "LEAST_WORK"),
     (pointwise, "LEAST_CHANNELS"),
     (shifts, "LEAST_GATHERED"),

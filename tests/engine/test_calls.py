@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.kernels import tile_costs
+from engine.kernels.winograd import tile_costs
 
 ONE_WAY = [
     ("conv", (64, 32), ("direct", "winograd", "direct")),

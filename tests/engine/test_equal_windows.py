@@ -12,7 +12,7 @@ import pytest
 import engine
 from engine import pool
 from engine.geometry import Adaptive
-from engine.kernels.windows import bounds
+from engine.kernels.pools.windows import bounds
 from tests.engine.reference import pools
 
 REFERENCE = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.kernels.activations import TABLE
+from engine.kernels.activations.table import TABLE
 from engine.threads import get_threads
 from tests.engine.memory import assert_workspace_holds, peak_beside_outputs
 

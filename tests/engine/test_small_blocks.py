@@ -14,33 +14,23 @@ from hypothesis import strategies as st
 
 import engine
 from engine import arena, resolve, threads
-from engine.kernels import (
-    activations,
+from engine.kernels import correlation, dispatch, products, turning, weight_bytes
+from engine.kernels.activations import table
+from engine.kernels.depthwise import banding, bands, stuffed
+from engine.kernels.direct import (
     adjoints,
-    banding,
-    bands,
     channels_last,
-    correlation,
-    direct,
-    dispatch,
-    fitting,
     flat,
     folding,
     folds,
+    gathered,
     patch_sums,
-    pooling,
-    products,
-    reducing,
     scattered,
     shifting,
     shifts,
     single,
-    stuffed,
-    tracing,
-    turning,
-    weight_bytes,
-    windows,
 )
+from engine.kernels.pools import fitting, pooling, reducing, tracing, windows
 from engine.operations import max_unpool
 from tests.engine import laws
 from tests.engine.compare import assert_close
@@ -73,7 +63,7 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
             stuffed,
         ):
             patch.setattr(module, "PART_BYTES", part)
-        for module in (turning, pooling, max_unpool, activations):
+        for module in (turning, pooling, max_unpool, table):
             patch.setattr(module, "BLOCK", part // 16)
         for module, bound in SMALLEST:
             patch.setattr(module, bound, 0)
@@ -116,8 +106,8 @@ def _forget() -> None:
         banding._columns,
         banding._part,
         bands.views,
-        direct._block,
-        direct._windows,
+        gathered._block,
+        gathered._windows,
         channels_last._samples,
         channels_last.views,
         dispatch.tiled,

@@ -10,7 +10,7 @@ import pytest
 
 import engine
 from engine.errors import InvalidValue
-from engine.kernels.activations import TABLE
+from engine.kernels.activations.table import TABLE
 from tests.engine import reference
 from tests.engine.compare import assert_close, assert_same_bytes
 from tests.engine.values import numbers

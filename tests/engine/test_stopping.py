@@ -10,7 +10,7 @@ import pytest
 import engine
 from engine.errors import Stopped
 from engine.kernels import turning
-from engine.kernels.activations import BLOCK
+from engine.kernels.activations.table import BLOCK
 from engine.operations import max_unpool
 
 Tensors = dict[str, np.ndarray]

@@ -9,8 +9,10 @@ import pytest
 
 import engine
 from engine.geometry import Axis, strided_out
-from engine.kernels import banding, dispatch, flat, planes, pointwise, shifts
+from engine.kernels import dispatch
 from engine.kernels.correlation import Correlation
+from engine.kernels.depthwise import banding, planes
+from engine.kernels.direct import flat, pointwise, shifts
 from tests.engine.kernels.images import tensors
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from engine.arena import SCRATCH_BYTES, Arena, beside_scratch
 from engine.geometry import Axis, strided_out, tiles
-from engine.kernels import handing
-from engine.kernels.fitting import winner_blocks
-from engine.kernels.maxima import Router, tile_argmax
-from engine.kernels.placing import scatter_indices
-from engine.kernels.plane_sums import spread
-from engine.kernels.pooling import Pooling
+from engine.kernels.pools import handing
+from engine.kernels.pools.fitting import winner_blocks
+from engine.kernels.pools.maxima import Router, tile_argmax
+from engine.kernels.pools.placing import scatter_indices
+from engine.kernels.pools.plane_sums import spread
+from engine.kernels.pools.pooling import Pooling
 
 
 def pooling(*axes: tuple[int, int, int, int, int]) -> Pooling:

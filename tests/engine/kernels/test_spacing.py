@@ -10,7 +10,7 @@ import pytest
 import engine
 from engine.arena import LINE
 from engine.kernels.spacing import READ, WRITTEN, spaced
-from tests.engine.kernels.test_winograd import BY_NAME, numbers
+from tests.engine.kernels.winograd.test_correlating import BY_NAME, numbers
 
 DIRECT = {"algorithm": "direct"}
 

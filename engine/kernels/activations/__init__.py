@@ -1,0 +1,1 @@
+"""Functions of one number at a time, and their slopes."""

@@ -1,0 +1,1 @@
+"""Depthwise convolutions, and those of groups of a few channels."""

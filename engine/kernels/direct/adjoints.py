@@ -1,0 +1,193 @@
+"""Which way the adjoint of a correlation in x goes: gathered by residues, or scattered, and how.
+
+Where taps lie apart, an input that gathers meets few outputs among its taps, or planes that are folded have
+few columns that belong to outputs. So work is estimated for each way, in multiplications, from integers
+alone. What a number and a call take beside them was fitted to the times of 1800 random layers
+(docs/performance.md). For taps that lie together, estimates decide in small layers; large ones have a rule
+that was measured on layers of networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from numpy.typing import NDArray
+
+from engine.geometry import Axis, row_major
+from engine.kernels.correlation import SHARED_FLOPS, Correlation, Phase
+from engine.kernels.direct import flat, folding, folds, gathered, scattered
+from engine.kernels.phases import residues
+from engine.kernels.slabs import in_row, row
+
+Array = NDArray[Any]
+Input = Callable[[Correlation, Array, Array, Array], None]
+
+CLOSE = 6
+"""Numbers gathered for each that is a product of an output and a tap, up to which taps lie together."""
+
+LITTLE_MORE = 1.25
+"""The estimated work of phases over that of adding, up to which phases take less time in a small layer.
+With more, one sample takes 2.4 to 3.8 times as long by phases, four 1.2 to 1.5, eight as long."""
+
+KEPT = 64
+"""Phases of a layer that are kept from call to call. More are as many calls."""
+
+MANY_MORE = 2
+"""The estimated work of more phases over that of scattering, up to which phases take less time."""
+
+CLEARLY = 0.75
+"""The estimated work of scattering over that of folding taps that lie together, below which it takes less
+time: folding has fewer calls, which tell in a single sample."""
+
+MOST_UNREAD = 4
+"""Columns, for each number that residues read of a filter, above which most are added nowhere."""
+
+FEW_TAPS = 4
+"""Taps of depthwise windows side by side up to which residues are the better way."""
+
+
+def phases(c: Correlation) -> tuple[Phase, ...] | None:
+    """The adjoint in x as correlations over dy, or None where scattering is the better way."""
+    if not gathers(c):
+        return None
+    # Many take more memory than a thousand layers should, and less time to make than to compute.
+    return _kept(c) if c.phase_count <= KEPT else c.phases()
+
+
+@lru_cache(maxsize=4096)
+def _kept(c: Correlation) -> tuple[Phase, ...] | None:
+    return c.phases()
+
+
+def gathers(c: Correlation) -> bool:
+    """True where `phases` are the better way. They are made only where they are wanted: whoever only plans
+    may ask for many."""
+    return _gathers(c) and not _summed(c)
+
+
+@lru_cache(maxsize=4096)
+def _gathers(c: Correlation) -> bool:
+    if _laid(c) or not c.phase_count:
+        return False
+    if _lone(c):
+        return True
+    gathering, adding = _gathering(c), _adding(c)
+    if c.phase_count > KEPT:
+        return gathering <= MANY_MORE * adding
+    if _apart(c):
+        return gathering <= adding
+    # Phases gather every output for each channel, scattering adds every channel's taps.
+    if c.taps > c.phase_count and c.outputs > 2 * c.channels and c.channels < 32:
+        return 2 * gathering < adding
+    # A small layer's phases are mostly their calls.
+    small = c.phase_count > 1 and c.flops <= SHARED_FLOPS
+    return not small or gathering <= LITTLE_MORE * adding
+
+
+def _lone(c: Correlation) -> bool:
+    """True for strided windows of one tap: all phases but one are zeros, and that one is 1x1."""
+    return c.taps == 1 < c.phase_count
+
+
+@lru_cache(maxsize=4096)
+def scattering(c: Correlation) -> Input:
+    """What scatters, where `phases` is None."""
+    return scattered.backward_input if _summed(c) else _scatters(c)
+
+
+@lru_cache(maxsize=4096)
+def _summed(c: Correlation) -> bool:
+    """True for small maps under many weights, which nothing else would read as they lie."""
+    # What is read is counted last: residues may be as many as the stride is long.
+    if _lone(c) or not (c.phase_count and scattered.suits(c) and scattered.pay(c)):
+        return False
+    if MOST_UNREAD * _gathered(c) < c.places * c.taps:
+        return False
+    return _gathers(c) or flat.suits(c) or _folds(c)
+
+
+@lru_cache(maxsize=4096)
+def _scatters(c: Correlation) -> Input:
+    if _laid(c):
+        return gathered.backward_input
+    if flat.suits(c):
+        return flat.backward_input
+    if _folds(c) and _scattering(c) >= CLEARLY * _folding(c):
+        return folding.backward_input
+    return gathered.backward_input
+
+
+@lru_cache(maxsize=4096)
+def _folds(c: Correlation) -> bool:
+    """True where columns may be folded; where taps lie apart or go in parts, only if that is less work."""
+    if not folding.suits(c):
+        return False
+    lavish = _apart(c) or folds.in_parts(c) is not None
+    return not lavish or _folding(c) <= _scattering(c)
+
+
+def _laid(c: Correlation) -> bool:
+    """True where windows side by side are laid down; depthwise layers have no product to gain by."""
+    depthwise = c.channels == c.outputs == 1
+    return c.disjoint and not (depthwise and (c.channels_last or c.taps <= FEW_TAPS))
+
+
+def _gathered(c: Correlation) -> int:
+    """Numbers that all phases read of one output channel: taps of each input, met by an output or not."""
+    return prod(map(_met, c.axes))
+
+
+@lru_cache(maxsize=4096)
+def _met(axis: Axis) -> int:
+    """Numbers that all residues of an axis read."""
+    windows = (residue.window for residue in residues(axis))
+    return sum(w.out * w.kernel for w in windows if w is not None)
+
+
+def _apart(c: Correlation) -> bool:
+    """True where most of what phases gather is no output's."""
+    return _gathered(c) > CLOSE * c.places * c.taps
+
+
+def _gathering(c: Correlation) -> int:
+    """Work of the phases of one sample, in multiplications."""
+    each = _gathered(c) * c.outputs * (c.channels + 16)
+    return c.groups * (each + 20 * _inputs(c)) + 300_000 * c.phase_count
+
+
+def _adding(c: Correlation) -> int:
+    """Work of what scatters."""
+    if flat.suits(c):
+        # Small maps take about an eighth of the time for each column.
+        return _folding(c) // 8
+    # Where taps are folded some at a time, residues are no slower if they beat scattering.
+    return _folding(c) if _folds(c) and folds.in_parts(c) is None else _scattering(c)
+
+
+def _folding(c: Correlation) -> int:
+    """Work of folding: columns that belong to no output are multiplied and added as well."""
+    if not all(map(in_row, c.axes)):
+        return _scattering(c)
+    started, parts = 800_000, folds.in_parts(c)
+    if parts is not None:
+        columns = folds.columns(c, parts)
+        started += 100_000 * folds.sums(c, parts)
+    else:
+        widths = [row(axis).width for axis in c.axes]
+        places = c.positions[0] * row_major(widths)[0] + folds.reached(widths, c.positions)
+        columns = places * c.taps * c.channels
+    return c.groups * (columns * (c.outputs + 32) // 4 + 60 * _inputs(c) + started)
+
+
+def _scattering(c: Correlation) -> int:
+    """Work of adding tap by tap, each by a call for every sample."""
+    each = c.places * c.taps * c.channels * (c.outputs + 1024) // 8
+    return c.groups * (each + 8 * _inputs(c)) + 50_000 * c.taps + 1_000_000
+
+
+def _inputs(c: Correlation) -> int:
+    """Numbers of one sample and group to be written."""
+    return c.channels * prod(axis.size for axis in c.axes)

@@ -1,0 +1,1 @@
+"""Maxima, sums and means over windows, and the way of their gradients back."""

@@ -1,0 +1,134 @@
+"""Sums over planes and over their windows, and the adjoint of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.geometry import Axis, Tile
+from engine.kernels.patches import within
+from engine.kernels.pools.pooling import (
+    Pooling,
+    canonical,
+    clear,
+    reduced_along,
+    slices,
+    stored,
+)
+from engine.kernels.pools.windows import whole, window_spread, window_sum
+from engine.kernels.pools.winners import reduced
+
+Array = NDArray[Any]
+
+PART = 1 << 10
+"""Numbers of a plane that are added up before their sum is added to others: so few that a block has
+more than 500 sums, since below that NumPy's products keep the interpreter's lock from other threads.
+"""
+
+LEAST = 4
+"""Numbers of a row in a window from which rows are added up first, in vectors; fewer are added in vectors
+along a row too."""
+
+SHORT = 256
+"""Numbers below which they are rather rows of a product: a call of BLAS for each takes as long."""
+
+
+def tile_sum(
+    p: Pooling, x: Array, tile: Tile, prepare: Callable[[Array], Array] | None = None
+) -> Array:
+    """Sums (n, c, *T) over windows of `prepare` applied to the planes x (n, c, *S).
+
+    They may lie in the scratch. `prepare` leaves 0 as it is.
+    """
+    if p.whole:
+        return plane_sum(x if prepare is None else prepare(x), p.channels_last)
+    if axes := p.overlapping:
+        return canonical(p, reduced(np.add, 0, stored(p, x), axes, tile, prepare))
+    rows = whole(p.axes[-1]) >= LEAST
+    step = partial(window_sum, last=p.channels_last)
+    return reduced_along(step, p, x, tile, prepare, in_order=rows)
+
+
+def plane_sum(values: Array, channels_last: bool) -> Array:
+    """The sum of each plane (n, c, *S), as (n, c, 1, ...).
+
+    Strides would not do for `channels_last`: that of an axis of one number may depend on how many samples
+    there are.
+    """
+    axes = tuple(range(2, values.ndim))
+    if channels_last:
+        return np.add.reduce(values, axis=axes, keepdims=True)
+    # Products with one: BLAS adds four vectors at a time, where NumPy waits for every addition.
+    planes = values.reshape(*values.shape[:2], -1)
+    size = planes.shape[2]
+    ones = _ones(size, values.dtype)
+    cut = size - size % len(ones)
+    parts = planes[..., :cut].reshape(*planes.shape[:2], -1, len(ones))
+    if len(ones) < SHORT:
+        # One product for each sample, so that no sum depends on the samples beside it.
+        rows = parts.reshape(len(parts), -1, len(ones))
+        sums = np.add.reduce(np.matmul(rows, ones).reshape(parts.shape[:3]), axis=2)
+    else:
+        sums = np.add.reduce(np.vecdot(parts, ones), axis=2)
+    if cut < size:
+        sums += np.vecdot(planes[..., cut:], ones[: size - cut])
+    return sums.reshape(*sums.shape, *(1 for _ in axes))
+
+
+@lru_cache(maxsize=256)
+def _ones(size: int, dtype: np.dtype[Any]) -> Array:
+    """As many ones as a part has numbers: what is left over is another pass over memory, so nothing if
+    it can be."""
+    fewest = -(-size // PART)
+    even = (size // parts for parts in range(fewest, 2 * fewest) if size % parts == 0)
+    ones = np.ones(next(even, min(size, PART)), dtype)
+    ones.flags.writeable = False
+    return ones
+
+
+def mirrored(p: Pooling) -> Pooling | None:
+    """The windows whose sums over a gradient are the adjoint of sums over those of p; None if none are.
+
+    Windows one apart are read by each input as they read inputs, in the other direction. Only where
+    windows share inputs are sums quicker than `spread`.
+    """
+    axes = p.overlapping
+    if axes is None or any(axis.stride > 1 for axis in axes):
+        return None
+    pads = [(axis.extent - 1 - axis.low, axis.extent - 1 - axis.high) for axis in axes]
+    if min(map(min, pads)) < 0:
+        return None
+    turned = (
+        Axis(axis.out, axis.kernel, 1, axis.dilation, low, high, axis.size)
+        for axis, (low, high) in zip(axes, pads, strict=True)
+    )
+    return replace(p, axes=tuple(turned))
+
+
+def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
+    """Add a tile's gradient g (n, c, *T) to every input of its window in dx (n, c, *S).
+
+    Tiles come in row-major order, and the first of them finds dx undefined.
+    """
+    target = dx[within(slices(p.read(tile)))]
+    sizes = [whole(axis) for axis in p.axes]
+    if all(sizes):
+        # Every input has one window: broadcast g over the members of each.
+        parts = [n for pair in zip(g.shape[2:], sizes, strict=True) for n in pair]
+        members = target.reshape(*g.shape[:2], *parts, copy=False)
+        members[...] = g[(..., *[i for _ in sizes for i in (slice(None), None)])]
+        return
+    for axis, inputs in enumerate(p.read(tile)):
+        g = window_spread(g, 2 + axis, p.axes[axis], tile[axis], inputs)
+    if target.shape == dx.shape and all(
+        hi - lo == axis.out for axis, (lo, hi) in zip(p.axes, tile, strict=True)
+    ):
+        np.copyto(dx, g)
+    else:
+        clear(p, tile, dx)
+        target += g

@@ -1,0 +1,140 @@
+"""Flat planes against gathered patches: values, edges, bad numbers, and what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from engine.geometry import Axis, strided_out
+from engine.kernels.correlation import Correlation
+from engine.kernels.direct import flat, gathered, patch_sums
+from tests.engine.kernels.images import tensors
+
+LAYERS = [
+    # sizes, kernel, dilation, (low, high), groups, channels, outputs
+    ((9,), (3,), 1, (1, 1), 1, 2, 3),
+    ((9, 7), (3, 2), 1, (1, 2), 2, 3, 2),
+    ((8, 9), (3, 3), 2, (2, 0), 1, 2, 4),
+    ((5, 8, 8), (2, 3, 2), 1, (0, 1), 3, 1, 2),
+    ((16, 16), (5, 5), 1, (1, 1), 1, 6, 1),
+    ((16, 16), (3, 3), 1, (1, 1), 2, 2, 3),
+    ((4, 7, 6), (2, 2, 2), 1, (1, 0), 2, 2, 2),
+]
+
+
+def layer(case: tuple[object, ...], itemsize: int = 8) -> Correlation:
+    sizes, kernel, dilation, (low, high), groups, channels, outputs = case  # type: ignore[misc]
+    axes = tuple(
+        Axis(n, k, 1, dilation, low, high, strided_out(n, dilation * (k - 1) + 1, 1, low, high))
+        for n, k in zip(sizes, kernel, strict=True)
+    )
+    return Correlation(axes, groups, channels, outputs, "zeros", itemsize)
+
+
+PATCHES = SimpleNamespace(
+    forward=gathered.forward,
+    backward_input=gathered.backward_input,
+    backward_weight=patch_sums.backward_weight,
+)
+
+
+def both(run: Callable[[object, np.ndarray], None], shape: tuple[int, ...]) -> np.ndarray:
+    """What flat planes and gathered patches write to an array of NaNs."""
+    out = np.full((2, *shape), np.nan)
+    run(flat, out[0])
+    run(PATCHES, out[1])
+    return out
+
+
+@pytest.fixture(params=["several samples a block", "one sample a block"])
+def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "one sample a block":
+        planned = flat.flat
+        monkeypatch.setattr(
+            flat, "flat", lambda c: replace(planned(c), samples=1, most=1, spread=1)
+        )
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("case", LAYERS)
+def test_values(case: tuple[object, ...]) -> None:
+    c = layer(case)
+    assert flat.suits(c)
+    x, w, bias, dy = tensors(c, 5)
+    for offset in (bias, None):
+        y = both(lambda kernel, out, b=offset: kernel.forward(c, x, w, b, out), dy.shape)
+        np.testing.assert_allclose(y[0], y[1], rtol=1e-12, atol=1e-12)
+    dx = both(lambda kernel, out: kernel.backward_input(c, dy, w, out), x.shape)
+    np.testing.assert_allclose(dx[0], dx[1], rtol=1e-12, atol=1e-12)
+    rows = (2, 0, 1, 2)
+    shape = (len(rows), c.groups, c.outputs, c.channels, *c.kernel)
+    dw = both(lambda kernel, out: kernel.backward_weight(c, x, dy, rows, out), shape)
+    np.testing.assert_allclose(dw[0], dw[1], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("case", LAYERS)
+def test_bad_numbers_reach_what_reads_them_and_nothing_else(
+    case: tuple[object, ...], bad: float
+) -> None:
+    c = layer(case)
+    x, w, _, dy = tensors(c, 5)
+    rows = (1,) * len(x)
+    for place in ((2, 0, 0, *(0,) * len(c.axes)), (2, 0, 0, *(-1,) * len(c.axes))):
+        spoilt_x, spoilt_dy, spoilt_w = x.copy(), dy.copy(), w.copy()
+        spoilt_x[place] = spoilt_dy[place] = bad
+        spoilt_w[0, 0, place[-1]] = bad
+        shape = (len(rows), c.groups, c.outputs, c.channels, *c.kernel)
+        with np.errstate(invalid="ignore"):
+            y = both(lambda k, out, x=spoilt_x: k.forward(c, x, w, None, out), dy.shape)
+            dx = both(lambda k, out, d=spoilt_dy: k.backward_input(c, d, w, out), x.shape)
+            by_w = both(lambda k, out, v=spoilt_w: k.backward_input(c, dy, v, out), x.shape)
+            dw = both(lambda k, out, x=spoilt_x: k.backward_weight(c, x, dy, rows, out), shape)
+        assert not np.isfinite(y[1]).all()
+        assert not np.isfinite(by_w[1]).all()
+        for got, want in (y, dx, by_w, dw):
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def test_bad_numbers_of_one_sample_change_no_bit_of_another() -> None:
+    c = layer(LAYERS[1], itemsize=4)
+    x, w, _, dy = tensors(c, 5)
+    clean = np.arange(len(x)) != 2
+    rows, shape = (1,) * len(x), (len(x), c.groups, c.outputs, c.channels, *c.kernel)
+
+    def gradients() -> tuple[np.ndarray, np.ndarray]:
+        dx, dw = np.empty_like(x), np.empty(shape, x.dtype)
+        flat.backward_input(c, dy, w, dx)
+        flat.backward_weight(c, x, dy, rows, dw)
+        return dx, dw
+
+    before = gradients()
+    x[2, ..., -1] = dy[2, ..., 0] = np.inf
+    with np.errstate(invalid="ignore"):
+        after = gradients()
+    for one, other in zip(before, after, strict=True):
+        assert not np.isfinite(other[2]).all()
+        assert one[clean].tobytes() == other[clean].tobytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": "reflect"},
+        {"outputs": flat.MOST_OUTPUTS + 1},
+        {"axes": (Axis(9, 3, 2, 1, 1, 1, 5),) * 2},
+        {"axes": (Axis(9, 3, 1, 1, -1, 1, 7),) * 2},
+        {"axes": (Axis(4, 3, 1, 1, 0, 0, 2), Axis(20, 18, 1, 1, 0, 0, 3))},
+        {"axes": (Axis(99, 1, 1, 1, 0, 0, 99),) * 2},
+        {"channels": 1 << 16},
+    ],
+    ids=["padding", "filters", "stride", "cut", "unused columns", "pointwise", "scratch"],
+)
+def test_others_are_left_to_others(change: dict[str, object]) -> None:
+    c = layer(((9, 9), (3, 3), 1, (1, 1), 1, 2, 3))
+    assert flat.suits(c)
+    assert not flat.suits(replace(c, **change))  # type: ignore[arg-type]

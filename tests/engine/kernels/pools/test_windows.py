@@ -1,0 +1,170 @@
+"""Reductions over windows along one axis, on the short path and on the long one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import Stopped
+from engine.geometry import Adaptive, Axis, Windows
+from engine.kernels.pools import reducing
+from engine.kernels.pools.windows import (
+    covered,
+    passes,
+    short,
+    window_argmax,
+    window_max,
+    window_spread,
+    window_sum,
+)
+from engine.threads import computing
+
+WINDOWS: list[Windows] = [
+    Axis(9, 3, 1, 1, 1, 1, 9),
+    Axis(9, 2, 3, 2, 0, 2, 3),
+    Axis(5, 2, 2, 1, 4, 0, 4),  # the first two windows hold no input
+    Axis(40, 30, 1, 1, 5, 9, 25),  # long, but many
+    Axis(290, 200, 10, 1, 5, 15, 12),  # long
+    Axis(40, 25, 20, 1, 30, 0, 3),  # long, the first window empty
+    Axis(30, 26, 30, 1, 0, 0, 1),
+    Axis(700, 300, 1, 2, 3, 5, 110),  # more taps than are listed
+    Adaptive(10, 4),
+    Adaptive(3, 7),
+    Adaptive(8, 1),
+]
+
+
+@pytest.mark.parametrize("windows", WINDOWS, ids=str)
+def test_places_of_maxima_found_part_by_part(
+    windows: Windows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.integers(-2, 3, (2, windows.size, 3)).astype(float)
+    x[0, windows.size // 2 :, 1] = np.nan
+    given = x, np.arange(windows.size).reshape(-1, 1), 1, windows, (0, windows.out), 0
+    best, found = window_argmax(*given)
+    for numbers in (1, 40):
+        monkeypatch.setattr("engine.kernels.pools.windows.PASS", numbers)
+        again, parts = window_argmax(*given)
+        np.testing.assert_array_equal(again, best)
+        held = [o for o in range(windows.out) if members(windows, o)]
+        np.testing.assert_array_equal(parts[:, held], found[:, held])
+
+
+def test_whether_runs_have_calls_of_their_own_does_not_hang_on_how_many_samples_come() -> None:
+    one = np.ones((1, 4, reducing.BESIDE))
+    for samples in (1, 9):
+        assert reducing.many_beside(np.repeat(one, samples, 0), 1)
+        assert not reducing.many_beside(np.repeat(one[..., 1:], samples, 0), 1)
+    assert not reducing.many_beside(one, 2)
+
+
+def test_long_runs_stop_when_they_are_told_to() -> None:
+    asked = iter((False, False, True))
+    values, ends = np.ones((1, 64, 4096)), np.array([0, 16, 32, 48, 64])
+    with pytest.raises(Stopped):
+        computing(
+            lambda: next(asked), reducing.reduce_runs, np.add, 0.0, values, 1, ends[:-1], ends[1:]
+        )
+    assert list(asked) == []
+
+
+def test_the_search_in_a_large_window_stops_when_it_is_told_to() -> None:
+    asked = iter((False, False, True))
+    x, windows = np.ones((1, 10**7), np.float32), Adaptive(10**7, 1)
+    places = np.arange(10**7)
+    with pytest.raises(Stopped):
+        computing(lambda: next(asked), window_argmax, x, places, 1, windows, (0, 1), 0)
+
+
+@pytest.mark.parametrize(
+    ("windows", "expected"),
+    [
+        (Axis(336, 25, 1, 1, 12, 12, 336), True),
+        (Axis(104, 100, 1, 1, 0, 0, 5), False),  # a call for each tap is not worth it
+        (Axis(4000, 250, 80, 1, 0, 0, 47), False),  # taps are far apart
+        (Axis(4000, 300, 1, 1, 0, 0, 3701), False),  # more than are listed
+        (Axis(100, 25, 25, 1, 0, 0, 4), False),  # nothing is shared
+        (Axis(100, 25, 30, 2, 0, 0, 2), True),
+    ],
+    ids=str,
+)
+def test_long_windows_go_tap_by_tap_where_many_share_inputs(windows: Axis, expected: bool) -> None:
+    assert short(windows) is expected
+    assert passes(windows) == (windows.kernel if expected else 1)
+
+
+def test_many_taps_stop_when_they_are_told_to() -> None:
+    windows = Axis(2000, 900, 1, 2, 0, 0, 202)
+    asked = iter((False, False, True))
+    with pytest.raises(Stopped):
+        computing(
+            lambda: next(asked), window_sum, np.ones((1, 2000)), 1, windows, (0, 202), 0, False
+        )
+    assert list(asked) == []
+
+
+def members(windows: Windows, o: int) -> list[int]:
+    if isinstance(windows, Adaptive):
+        return list(range(*windows.window(o)))
+    taps = (windows.input_of(t, o) for t in range(windows.kernel))
+    return [i for i in taps if 0 <= i < windows.size]
+
+
+@pytest.mark.parametrize("windows", WINDOWS, ids=str)
+@pytest.mark.parametrize("part", ["all", "tail"])
+@pytest.mark.parametrize("beside", [0, 1024])
+def test_max_sum_and_first_position(
+    windows: Windows, part: str, beside: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reducing, "BESIDE", beside)
+    rng = np.random.default_rng(3)
+    lo, hi = (0 if part == "all" else windows.out // 2), windows.out
+    start, stop = windows.inputs_of(lo, hi)
+    x = rng.integers(-2, 3, (2, windows.size, 3)).astype(float)
+    x[0, windows.size // 2, 1] = np.nan
+    values = x[:, start:stop]
+    best, found = window_argmax(
+        values, np.arange(start, stop).reshape(-1, 1), 1, windows, (lo, hi), start
+    )
+    sums = window_sum(values, 1, windows, (lo, hi), start, False)
+    np.testing.assert_array_equal(best, window_max(values, 1, windows, (lo, hi), start))
+    for o in range(lo, hi):
+        window = members(windows, o)
+        for a, b in np.ndindex(2, 3):
+            seen = x[a, window, b]
+            expected = seen.max() if len(seen) else -np.inf
+            np.testing.assert_equal(best[a, o - lo, b], expected)
+            np.testing.assert_allclose(sums[a, o - lo, b], seen.sum(), atol=1e-12)
+            if len(seen):
+                assert found[a, o - lo, b] == window[int(np.argmax(seen))]
+
+
+@pytest.mark.parametrize("windows", WINDOWS, ids=str)
+@pytest.mark.parametrize("beside", [0, 1024])
+def test_spread_is_the_adjoint_of_the_sum(
+    windows: Windows, beside: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reducing, "BESIDE", beside)
+    rng = np.random.default_rng(4)
+    span = (windows.out // 3, windows.out)
+    start, stop = windows.inputs_of(*span)
+    x = rng.standard_normal((2, stop - start, 3))
+    g = rng.standard_normal((2, span[1] - span[0], 3))
+    sums = window_sum(x, 1, windows, span, start, False)
+    back = window_spread(g, 1, windows, span, (start, stop))
+    np.testing.assert_allclose((sums * g).sum(), (x * back).sum(), rtol=1e-12, atol=1e-12)
+
+
+@given(st.data())
+def test_covered_are_the_members_of_any_window(data: st.DataObject) -> None:
+    kernel, stride, dilation = (data.draw(st.integers(1, 7)) for _ in range(3))
+    low, size = data.draw(st.integers(0, 9)), data.draw(st.integers(1, 40))
+    out = data.draw(st.integers(1, 12))
+    axis = Axis(size, kernel, stride, dilation, low, 0, out)
+    found = {axis.input_of(tap, output) for tap in range(kernel) for output in range(out)}
+    lo = data.draw(st.integers(0, size - 1))
+    hi = data.draw(st.integers(lo + 1, size))
+    assert covered(axis, lo, hi).tolist() == [i in found for i in range(lo, hi)]
