@@ -7,6 +7,7 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
-    fileParallelism: false,
+    // The files share the service and nothing else; a third at once would wait for the processor.
+    maxWorkers: 2,
   },
 });
