@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email import message_from_bytes
 from pathlib import Path
@@ -163,12 +164,19 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(checkout: Path) -> Path:
-    """The environment that the image's steps make."""
+    """The environment that the image's steps make, its stages beside each other as Docker has them."""
     environment = checkout.parent / "opt"
     environ = os.environ | {"PYTHON": sys.executable}
-    of_service = [[name, str(environment)] for name in ("dependencies", "service")]
-    for step in (["packages"], ["page"], *of_service):
-        subprocess.run([checkout / STEPS, *step], env=environ, cwd=checkout.parent, check=True)
+
+    def take(*steps: list[str]) -> None:
+        for step in steps:
+            subprocess.run([checkout / STEPS, *step], env=environ, cwd=checkout.parent, check=True)
+
+    with ThreadPoolExecutor() as pool:
+        page = pool.submit(take, ["packages"], ["page"])
+        take(["dependencies", str(environment)])
+        page.result()
+    take(["service", str(environment)])
     return environment
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from benchmarks.stress.client import ask, request, wire
+from benchmarks.stress.client import Reply, ask, request, wire
 from benchmarks.stress.crowd import Account, Crowd
 from benchmarks.stress.service import Service, alive, kill, running, until
 from benchmarks.stress.traffic import recorded
@@ -97,29 +98,49 @@ def answers_livez(service: Service) -> bool:
         return bool(reply.status == 200)
 
 
-@pytest.mark.parametrize("stage", ["new", "idle", "in its head", "in its body"])
-def test_what_comes_while_it_is_suspended_is_not_too_late(stage: str) -> None:
+STAGES = ("idle", "new", "in its head", "in its body")
+
+
+@pytest.fixture(scope="module")
+def resumed() -> dict[str, Reply | BaseException]:
+    """What each connection had from a server that was suspended while it was at that stage."""
     given = recorded()[0]
     whole = request(given.path, given.body, given.headers)
-    sent = {"new": 0, "idle": 0, "in its head": 9, "in its body": len(whole) - 9}[stage]
+    sent = {"idle": 0, "new": 0, "in its head": 9, "in its body": len(whole) - 9}
 
-    async def scenario(service: Service) -> None:
-        async with wire(service.port) as connection:
-            if stage == "idle":
-                assert given.fits(await connection.ask(given.path, given.body, given.headers))
-            await connection.say(whole[:sent])
+    async def scenario(service: Service) -> dict[str, Reply | BaseException]:
+        async with contextlib.AsyncExitStack() as stack:
+            connections = {}
+            for stage in STAGES:
+                connection = await stack.enter_async_context(wire(service.port))
+                if stage == "idle":
+                    assert given.fits(await connection.ask(given.path, given.body, given.headers))
+                await connection.say(whole[: sent[stage]])
+                connections[stage] = connection
             # Who came before has been heard once who comes later is answered.
             assert (await ask(service.port, "/livez", method="GET")).status == 200
             kill(service.pid, signal.SIGSTOP)
-            await connection.say(whole[sent:])
+            for stage, connection in connections.items():
+                await connection.say(whole[sent[stage] :])
             await asyncio.sleep(3.5)  # each of the times would be over
             kill(service.pid, signal.SIGCONT)
-            assert given.fits(await connection.reply())
+            waiting = [connection.reply() for connection in connections.values()]
+            replies = await asyncio.gather(*waiting, return_exceptions=True)
+            return dict(zip(connections, replies, strict=True))
 
     with running(
         "--workers", "0", header_timeout_s="1", body_timeout_s="1", keep_alive_s="2"
     ) as service:
-        asyncio.run(scenario(service))
+        return asyncio.run(scenario(service))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_comes_while_it_is_suspended_is_not_too_late(
+    resumed: dict[str, Reply | BaseException], stage: str
+) -> None:
+    reply = resumed[stage]
+    assert isinstance(reply, Reply), reply
+    assert recorded()[0].fits(reply)
 
 
 def test_an_orderly_end_leaves_nothing_either() -> None:
