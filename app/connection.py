@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 from app.cors import Origins
 from app.edge import ANSWERED, ARRIVED, CONNECTION, GONE, HEAD, OUTLAST, REST
 from app.errors import HeadersTooLarge, RequestTimeout, ServiceError
-from app.framing import FIELD_BYTES, LINE_BYTES, cause_of, feed, settle
+from app.framing import FIELD_BYTES, LINE_BYTES, accept_head, cause_of, feed
 from app.gate import Gate, Refusal
 from app.heads import NO_HEAD, Heads, Seen, parted, told
 from app.headsize import HeadSize
@@ -146,7 +146,7 @@ class Connection(Parting):
         """The body follows."""
         self.head_size.tell(len(self.parser.get_method()) + LINE_BYTES)
         if parsed := not isinstance(self.parser, Seen):
-            settle(self)
+            accept_head(self)
             if self.declining:
                 return
         self._patience.awaited = "body"
@@ -158,7 +158,7 @@ class Connection(Parting):
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
-        self.head_size.settle()
+        self.head_size.forget_untold()
         self.body_left -= len(body)
         super().on_body(body)
 

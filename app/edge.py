@@ -62,6 +62,10 @@ LINGER_S = 2.0
 """How long the rest of a refused body is read and thrown away before the connection is closed, so that the
 refusal is read."""
 
+LINGER_LOOK_S = 2.0
+"""How often, meanwhile, it is looked whether the server is to stop or the time is over: a client that
+sends nothing would have it wait for longer."""
+
 LEAVE_S = 0.5
 """How long it is waited, after an answer could not be sent, to learn whether the client has left."""
 
@@ -146,7 +150,7 @@ class Edge:
                 return False  # it is broken all the same, and nothing went wrong
             raise error
         record.problem = refusal.slug
-        endless, named = is_endless(record), bool(given_name(record))
+        endless, named = is_endless(record), bool(client_request_id(record))
         outlasts = not (endless or self._lifecycle.draining) and OUTLAST in scope
         outlasts = outlasts and ends_connection(rest(record), refusal.status, named=named)
         # Closed while bytes are unread, a connection is reset, and the answer may be lost with it.
@@ -221,7 +225,7 @@ def record_of(scope: Scope) -> Record:
         headers[name] = headers[name] + b", " + value if name in headers else value
     client = scope.get("client")
     return Record(
-        request_id=own_request_id(headers.get(b"x-request-id")) or new_request_id(),
+        request_id=valid_request_id(headers.get(b"x-request-id")) or new_request_id(),
         headers=headers,
         started=scope.get(ARRIVED) or monotonic(),
         method=scope["method"],
@@ -231,18 +235,18 @@ def record_of(scope: Scope) -> Record:
     )
 
 
-def own_request_id(given: bytes | None) -> str:
-    """The client's own id where it is 1 to 128 printable ASCII characters, else none."""
+def valid_request_id(given: bytes | None) -> str:
+    """What a client gave as the request's id where it is 1 to 128 printable ASCII characters, else ""."""
     return given.decode() if given and _PRINTABLE.fullmatch(given) else ""
 
 
-def given_name(record: Record) -> str:
-    """The name that the client gave the request; empty where it gave none that is one."""
-    return own_request_id(record.headers.get(b"x-request-id"))
+def client_request_id(record: Record) -> str:
+    """The id that the client gave the request; "" where it gave none that is valid."""
+    return valid_request_id(record.headers.get(b"x-request-id"))
 
 
 def new_request_id() -> str:
-    """A name for a request that came without one."""
+    """An id for a request that came without a valid one."""
     return urandom(16).hex()
 
 
@@ -269,7 +273,7 @@ async def _has_left(scope: Scope) -> bool:
 async def _lingered(receive: Receive) -> bool:
     """Read on for a while and forget it; whether the body came to its end, or nobody waits for more."""
     try:
-        async with asyncio.timeout(LINGER_S):
+        async with asyncio.timeout(LINGER_LOOK_S):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect" or not message.get("more_body"):

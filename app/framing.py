@@ -52,7 +52,7 @@ PIECE_BYTES = 2 << 10
 may be 25 bytes, and takes some kilobytes once it is parsed."""
 
 
-class Owner(Protocol):
+class ParserOwner(Protocol):
     """The connection, as far as it matters here.
 
     Attributes:
@@ -85,7 +85,7 @@ class Stranger(HttpRequestParser):
 
     TOLD = b"PUT"
 
-    def __init__(self, owner: Owner, method: bytes) -> None:
+    def __init__(self, owner: ParserOwner, method: bytes) -> None:
         super().__init__(owner)
         self._method = method
 
@@ -98,7 +98,7 @@ class Stranger(HttpRequestParser):
         return False
 
 
-def feed(owner: Owner, data: bytes, first: bool = False) -> memoryview:
+def feed(owner: ParserOwner, data: bytes, first: bool = False) -> memoryview:
     """Feed the parser, and where it stops for another protocol, a new one, which is told of none.
 
     A method that it does not know is as good as others that nothing here takes.
@@ -156,7 +156,7 @@ def cause_of(error: HttpParserError | ServiceError | MemoryError) -> ServiceErro
     return MalformedRequest(f"{MalformedRequest.summary[:-1]}: {error.args[0]}.")
 
 
-def settle(owner: Owner) -> None:
+def accept_head(owner: ParserOwner) -> None:
     """Check the head that was parsed last, decline what it wishes beyond, and mend what is left.
 
     Raises:
@@ -176,7 +176,7 @@ def is_upgrade(parser: Any) -> bool:
     return bool(parser.should_upgrade()) and parser.get_method() != b"CONNECT"
 
 
-def mend(owner: Owner) -> None:
+def mend(owner: ParserOwner) -> None:
     """Take a head as it is meant where uvicorn takes it by the letter.
 
     An address without a path is that of `/` (RFC 9112, section 3.2.2). A slash that is escaped separates

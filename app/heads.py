@@ -114,11 +114,11 @@ class Seen:
         """As the parser's."""
         return False
 
-    def tell(self, owner: Owner, given: bytes) -> None:
+    def tell(self, owner: HeadReceiver, given: bytes) -> None:
         """Tell a connection what the head says.
 
         Args:
-            given: the request's own id, if it has one.
+            given: the request's id from its client, if there is one.
         """
         parser, owner.parser = owner.parser, self
         try:
@@ -132,7 +132,7 @@ class Seen:
             owner.parser = parser
 
 
-class Owner(Protocol):
+class HeadReceiver(Protocol):
     """The connection, as far as it matters here: what the parser calls, and its answers to that.
 
     Attributes:
@@ -186,7 +186,7 @@ class Heads:
             self._known[head.fixed, head.place] = Seen(url, headers, len(head.given))
 
 
-def told(owner: Owner, data: bytes, head: Head) -> bytes:
+def told(owner: HeadReceiver, data: bytes, head: Head) -> bytes:
     """Tell a connection of what needs no parser.
 
     Args:

@@ -53,7 +53,7 @@ class HeadSize:
         if self._told + self._untold > self._most:
             raise HeadersTooLarge(self._most)
 
-    def settle(self) -> None:
+    def forget_untold(self) -> None:
         """A part of the body has come: what was untold is no head."""
         self._untold = 0
 

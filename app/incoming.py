@@ -38,7 +38,7 @@ def fresh(size: int) -> memoryview:
 _NOWHERE = fresh(SLICE_BYTES)
 
 
-class Owner(Protocol):
+class TransportOwner(Protocol):
     """The connection, as far as it matters here."""
 
     flow: Any
@@ -86,7 +86,9 @@ class Incoming(asyncio.BufferedProtocol):
         begun: it is its turn, or was; until then nothing is read.
     """
 
-    def __init__(self, owner: Owner, left: int, lanes: Lanes, wanted: Wanted | None = None) -> None:
+    def __init__(
+        self, owner: TransportOwner, left: int, lanes: Lanes, wanted: Wanted | None = None
+    ) -> None:
         self._owner = owner
         self.left = left
         self._lanes = lanes

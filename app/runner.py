@@ -23,7 +23,7 @@ from app.clearing import Clearing
 from app.errors import WorkerCrashed
 from app.few import Few
 from app.jobs import Answer, Done, Observer, Pending
-from app.run import Run
+from app.trip import Trip
 from app.wire import Piece
 from app.workers.offload import copying
 from app.workers.task import (
@@ -77,15 +77,15 @@ class Runner:
         await self._serve(worker, achieved, express=True)
 
     async def _serve(self, worker: Worker, achieved: Callable[[], None], *, express: bool) -> None:
-        finished: tuple[Run, list[Outcome]] | None = None
+        finished: tuple[Trip, list[Outcome]] | None = None
         try:
             while True:
-                run = await self._begin(worker, express)
+                trip = await self._begin(worker, express)
                 if finished is not None:
                     await self._deliver(*finished)
                     finished = None  # nothing large is held while there is nothing to do
-                if run is not None:
-                    finished = await self._finish(run)
+                if trip is not None:
+                    finished = await self._finish(trip)
                     achieved()
                     continue
                 if not self._queue.depth:
@@ -95,64 +95,64 @@ class Runner:
             if finished is not None:
                 await self._deliver(*finished)
 
-    async def _begin(self, worker: Worker, express: bool) -> Run | None:
+    async def _begin(self, worker: Worker, express: bool) -> Trip | None:
         """Hand the next trip to a worker, if anything waits."""
         batches = self._queue.take(express)
         if not batches:
             return None
         now = time.monotonic()
-        run = Run(batches, worker, now, now + self._max_compute_s, now)
+        trip = Trip(batches, worker, now, now + self._max_compute_s, now)
         try:
-            return run if await self._started(run, express) else None
+            return trip if await self._started(trip, express) else None
         except WorkerDied:
-            self._end(run)
-            self._again(run.members, alone=False)
+            self._end(trip)
+            self._again(trip.members, alone=False)
             raise
         except Exception as error:
-            self._end(run)
-            self._settle(run, error)
+            self._end(trip)
+            self._fail_all(trip, error)
             raise
 
-    async def _started(self, run: Run, express: bool) -> bool:
+    async def _started(self, trip: Trip, express: bool) -> bool:
         """Whether a worker has a trip; if not, its jobs have their answer."""
-        members = run.members
+        members = trip.members
         helpers = 0 if express else self._queue.helpers(members)
         if not express and self._queue.is_large(members):
             self._queue.hold()
-            run.large = True
+            trip.large = True
             self._clearing.long()
         for member in members:
-            member.abandon = run.abandon
+            member.abandon = trip.abandon
         try:
-            await run.worker.begin(list(map(_task, run.batches)), helpers)
+            await trip.worker.begin(list(map(_task, trip.batches)), helpers)
         except WorkerDied:
             raise
         except Exception as error:  # noqa: BLE001 - it is the answer
-            self._end(run)
+            self._end(trip)
             self._failed(members, error)
             return False
-        run.watch()
+        trip.watch()
         return True
 
-    async def _finish(self, run: Run) -> tuple[Run, list[Outcome]]:
-        """Wait for what became of a run's batches; those without a result are dealt with."""
+    async def _finish(self, trip: Trip) -> tuple[Trip, list[Outcome]]:
+        """Wait for what became of a trip's batches; those without a result are dealt with."""
         try:
-            outcomes = await run.worker.finish()
+            outcomes = await trip.worker.finish()
         except WorkerDied as death:
-            self._bereaved(run.members, death.reason)
+            self._bereaved(trip.members, death.reason)
             raise
         except Exception as error:
             # Nobody knows what the worker is at: the pool replaces it.
-            self._settle(run, error)
+            self._fail_all(trip, error)
             raise
         finally:
-            self._end(run)
-        with self._answering(run):
-            self._deal_with(run, outcomes)
-        return run, outcomes
+            self._end(trip)
+        with self._answering(trip):
+            self._deal_with(trip, outcomes)
+        return trip, outcomes
 
-    def _deal_with(self, run: Run, outcomes: list[Outcome]) -> None:
-        for batch, outcome in zip(run.batches, outcomes, strict=True):
+    def _deal_with(self, trip: Trip, outcomes: list[Outcome]) -> None:
+        for batch, outcome in zip(trip.batches, outcomes, strict=True):
             if isinstance(outcome, Result):
                 call, rows = batch[0].job.call, sum(member.rows for member in batch)
                 given = call.operation, call.action, len(batch), rows
@@ -160,42 +160,42 @@ class Runner:
                 if len(batch) == 1:
                     self._few.told(call, rows, outcome.compute_s)
             elif isinstance(outcome, engine.Stopped):
-                if run.killed and len(run.members) == 1:
-                    self._bereaved(batch, run.killed)
+                if trip.killed and len(trip.members) == 1:
+                    self._bereaved(batch, trip.killed)
                 else:
-                    self._again(batch, alone=run.killed is not None)
+                    self._again(batch, alone=trip.killed is not None)
             else:
                 self._failed(batch, outcome)
 
     @contextmanager
-    def _answering(self, run: Run) -> Iterator[None]:
+    def _answering(self, trip: Trip) -> Iterator[None]:
         """Whatever fails that should not, nobody waits for it for ever, and the worker goes on."""
         try:
             yield
         except Exception as error:
-            self._settle(run, error)
+            self._fail_all(trip, error)
             log.exception("the answers of a trip failed")
 
-    def _settle(self, run: Run, error: Exception) -> None:
-        """Tell all of a run that are still waiting what failed, which should not have."""
-        for member in run.members:
+    def _fail_all(self, trip: Trip, error: Exception) -> None:
+        """Tell all of a trip that are still waiting what failed, which should not have."""
+        for member in trip.members:
             self._queue.withdraw(member)
             member.fail(error if isinstance(error, MemoryError) else ComputeFailed(repr(error)))
 
-    def _end(self, run: Run) -> None:
-        """A run is through, one way or the other."""
-        run.end()
-        if run.large:
-            run.large = False
+    def _end(self, trip: Trip) -> None:
+        """A trip is through, one way or the other."""
+        trip.end()
+        if trip.large:
+            trip.large = False
             self._queue.let_go()
 
-    async def _deliver(self, run: Run, outcomes: list[Outcome]) -> None:
+    async def _deliver(self, trip: Trip, outcomes: list[Outcome]) -> None:
         """Encode the answer of every member that is still waited for."""
-        began = run.started
-        with self._answering(run):
-            for batch, outcome in zip(run.batches, outcomes, strict=True):
+        began = trip.started
+        with self._answering(trip):
+            for batch, outcome in zip(trip.batches, outcomes, strict=True):
                 if isinstance(outcome, Result):
-                    await self._encode(batch, outcome, run.worker, began)
+                    await self._encode(batch, outcome, trip.worker, began)
                     began += outcome.compute_s
 
     async def _encode(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from starlette.types import Receive, Scope
 
-from app.edge import CONNECTION, given_name
+from app.edge import CONNECTION, client_request_id
 from app.errors import DeadlineExceeded, InvalidHeader
 from app.promises import Visitor
 from app.record import Record
@@ -78,7 +78,7 @@ def passed(record: Record, detail: str | None = None) -> DeadlineExceeded:
 
 def visitor_of(record: Record, scope: Scope) -> Visitor:
     """By what a refused client can be known when it comes again."""
-    return Visitor(given_name(record), scope.get(CONNECTION, 0), record.client)
+    return Visitor(client_request_id(record), scope.get(CONNECTION, 0), record.client)
 
 
 def text_of(headers: Mapping[bytes, bytes], name: bytes) -> str | None:

@@ -180,7 +180,7 @@ class Child:
         except OSError:
             data = b""
         for message in self._unpacker.feed(data):
-            self._settle(message)
+            self._resolve(message)
         if not data:
             loop = asyncio.get_running_loop()
             loop.remove_reader(self._control)
@@ -198,9 +198,10 @@ class Child:
                 self._reason = KILLED
             elif self._process.returncode == LIBRARY_STATUS and self._ready:
                 self._reason = EXHAUSTED
-        self._settle(WorkerDied(self._reason))
+        self._resolve(WorkerDied(self._reason))
 
-    def _settle(self, outcome: Message | WorkerDied) -> None:
+    def _resolve(self, outcome: Message | WorkerDied) -> None:
+        """Give an outcome to whoever waits for one; nobody does where it came too late."""
         if self._waiting is None or self._waiting.done():
             return
         if isinstance(outcome, WorkerDied):

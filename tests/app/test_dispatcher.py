@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app import dispatcher, run, workqueue
+from app import dispatcher, trip, workqueue
 from app.admission import CostLimits, QueueLimits
 from app.awake import Awake
 from app.batcher import BatchLimits
@@ -239,7 +239,7 @@ async def test_a_deadline_in_the_queue_is_answered_at_once_and_never_computed(ga
 async def test_work_that_runs_past_its_deadline_is_stopped_and_the_worker_lives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(run, "STOP_GRACE_S", PATIENCE_S)
+    monkeypatch.setattr(trip, "STOP_GRACE_S", PATIENCE_S)
     async with dispatching() as rig:
         with pytest.raises(DeadlineExceeded):
             await rig.dispatcher.submit(job(faulty.UNTIL_STOPPED, within=0.3))
@@ -306,7 +306,7 @@ async def test_a_queued_request_that_is_cancelled_is_not_computed(gate: Gate) ->
 async def test_a_running_request_that_is_cancelled_is_stopped(
     monkeypatch: pytest.MonkeyPatch, gate: Gate
 ) -> None:
-    monkeypatch.setattr(run, "STOP_GRACE_S", PATIENCE_S)
+    monkeypatch.setattr(trip, "STOP_GRACE_S", PATIENCE_S)
     async with dispatching() as rig:
         held = await rig.hold(gate)
         long = rig.submit(job(faulty.UNTIL_STOPPED))

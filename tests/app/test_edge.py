@@ -265,6 +265,7 @@ def test_where_the_connection_ends_anyway_its_end_waits_for_the_rest(
 ) -> None:
     """Closed while bytes are unread, it is reset, and what was answered may be lost."""
     monkeypatch.setattr(edge, "LINGER_S", 0.01)
+    monkeypatch.setattr(edge, "LINGER_LOOK_S", 0.01)
 
     async def scenario() -> bool:
         wrapped, client = Wrapped(failing(QueueFull())), Client([])

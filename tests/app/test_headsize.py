@@ -36,7 +36,7 @@ def test_a_body_is_no_head_and_the_next_request_begins_anew() -> None:
     size.give(100)
     size.begin()
     size.tell(10)
-    size.settle()
+    size.forget_untold()
     size.check()
     size.end()
     size.give(10)

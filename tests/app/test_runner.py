@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 
 import engine
-from app import run, runner
+from app import runner, trip
 from app.dispatcher import Answer
 from app.errors import (
     WorkerCrashed,
     WorkersUnavailable,
 )
-from app.run import Run
+from app.trip import Trip
 from app.workers import pool
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import ComputeFailed
@@ -76,7 +76,7 @@ async def test_answers_that_fail_as_they_should_not_are_told_and_the_worker_goes
 async def test_a_trip_that_fails_as_it_should_not_is_told_and_the_next_is_made(
     name: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owners = dict.fromkeys(("is_large", "helpers"), WorkQueue) | {"watch": Run}
+    owners = dict.fromkeys(("is_large", "helpers"), WorkQueue) | {"watch": Trip}
     async with dispatching() as rig:
         with monkeypatch.context() as wrong:
             wrong.setattr(owners.get(name, rig.workers[0]), name, failing(name, error))
@@ -228,7 +228,7 @@ async def test_an_idle_worker_that_dies_is_replaced_at_once(
 async def test_a_stopped_worker_is_replaced_and_its_request_is_not_to_blame(
     monkeypatch: pytest.MonkeyPatch, gate: Gate
 ) -> None:
-    monkeypatch.setattr(run, "WATCH_S", 0.05)
+    monkeypatch.setattr(trip, "WATCH_S", 0.05)
     async with dispatching() as rig:
         given = job(faulty.AT_GATE)
         task = rig.submit(given)

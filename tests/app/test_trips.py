@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import engine
-from app import few, run, runner
+from app import few, runner, trip
 from app.batcher import BatchLimits
 from app.dispatcher import Job
 from app.workers import pool
@@ -193,7 +193,7 @@ async def test_a_worker_killed_under_a_trip_loses_no_request(gate: Gate, trips: 
 async def test_a_trip_goes_on_while_anybody_waits_and_stops_when_nobody_does(
     gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "STOP_GRACE_S", PATIENCE_S)
+    monkeypatch.setattr(trip, "STOP_GRACE_S", PATIENCE_S)
     async with dispatching() as rig:
         held = await rig.hold(gate)
         slow, other = rig.submit(kind(1, faulty.UNTIL_STOPPED)), rig.submit(kind(2))

@@ -12,8 +12,8 @@ from app.workers.task import STOP_GRACE_S, SUSPENDED, WATCH_S, Worker, lost
 
 
 @dataclass(eq=False, slots=True)
-class Run:
-    """A trip under way.
+class Trip:
+    """What a worker was given at once: one batch, or several brief ones one after the other.
 
     Attributes:
         batches: its jobs; those of a batch share a call.
