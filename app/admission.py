@@ -1,4 +1,4 @@
-"""What is let in: limits on the cost of one request, permits for all of them, and when to retry.
+"""What is let in: permits for requests by their number and bytes, and when the refused may come again.
 
 Pure: times are seconds on any one clock, given by the caller.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from app.draining import DrainRate
-from app.errors import LimitExceeded, QueueFull
+from app.errors import QueueFull
 from app.promises import GRACE_S, LONGEST_S, NOBODY, Promises, Visitor
-from engine.errors import Issue
 
 RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
 """Bounds of `Retry-After`."""
@@ -30,40 +29,6 @@ TOLD_S = 0.01
 """For how long the refused are told the same of the queue: working it out costs more than the rest."""
 
 
-class Cost(Protocol):
-    """What `Call.cost` tells of one request."""
-
-    @property
-    def flops(self) -> int: ...
-    @property
-    def input_bytes(self) -> int: ...
-    @property
-    def output_bytes(self) -> int: ...
-    @property
-    def workspace_bytes(self) -> int: ...
-    @property
-    def steps(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class CostLimits:
-    """What one request may cost.
-
-    Attributes:
-        output_bytes: of all its outputs.
-        workspace_bytes: of what the computation needs besides inputs and outputs.
-        flops: floating-point operations, one multiply-add being 2.
-        tensor_bytes: of inputs and outputs together, which a worker holds at once.
-        steps: array operations that the interpreter starts; very long windows take many for little work.
-    """
-
-    output_bytes: int = 512 << 20
-    workspace_bytes: int = 1 << 30
-    flops: int = 10**12
-    tensor_bytes: int = 768 << 20
-    steps: int = 10**7
-
-
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
     """What may be accepted and not yet answered.
@@ -75,46 +40,6 @@ class QueueLimits:
 
     requests: int = 512
     nbytes: int = 2 << 30
-
-
-def tensor_bytes(cost: Cost) -> int:
-    """Bytes of inputs and outputs together."""
-    return cost.input_bytes + cost.output_bytes
-
-
-def work(cost: Cost) -> float:
-    """Time that a request takes, in floating-point operations that would take as long.
-
-    A byte read or written takes about as long as one operation, and a step about 10,000.
-    """
-    return cost.flops + tensor_bytes(cost) + 1e4 * cost.steps
-
-
-def check_cost(cost: Cost, limits: CostLimits) -> None:
-    """Refuse a request that costs too much, before anything is allocated for it.
-
-    Raises:
-        LimitExceeded: with one issue for each limit that is exceeded.
-    """
-    table = (
-        ("output_bytes", "bytes of output", cost.output_bytes, limits.output_bytes),
-        ("workspace_bytes", "bytes of workspace", cost.workspace_bytes, limits.workspace_bytes),
-        ("flops", "floating-point operations", cost.flops, limits.flops),
-        (
-            "tensor_bytes",
-            "bytes of inputs and outputs together",
-            tensor_bytes(cost),
-            limits.tensor_bytes,
-        ),
-        ("steps", "array operations", cost.steps, limits.steps),
-    )
-    issues = [
-        Issue(("cost", name), f"too many {what}", f"at most {most} {what}", value)
-        for name, what, value, most in table
-        if value > most
-    ]
-    if issues:
-        raise LimitExceeded(issues=issues)
 
 
 class _Told(NamedTuple):

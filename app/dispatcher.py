@@ -16,10 +16,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from app.admission import Admission, check_cost, tensor_bytes, work
+from app.admission import Admission
 from app.at_once import AtOnce
 from app.awake import Awake
 from app.clearing import Clearing
+from app.cost import check_cost, tensor_bytes, work
 from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavailable
 from app.few import BRIEF, Few, within
 from app.jobs import Answer, Done, Job, Observer, Pending, Write

@@ -14,10 +14,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import engine
 from app import __version__
 from app.access import Access
-from app.admission import CostLimits, QueueLimits
+from app.admission import QueueLimits
 from app.awake import Awake
 from app.batcher import BatchLimits
 from app.cors import Origins
+from app.cost import CostLimits
 from app.dispatcher import Dispatcher, DispatchLimits
 from app.edge import Edge
 from app.errors import MethodNotAllowed, NotFound

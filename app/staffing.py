@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from app.admission import CostLimits, QueueLimits
+from app.admission import QueueLimits
 from app.batcher import BatchLimits
+from app.cost import CostLimits
 from app.workers.berths import Berths
 from app.workers.cpus import available_cpus, threads_per_worker
 from app.workers.inline import InlineWorker

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 import engine
 from app.access import Access
 from app.addresses import network_of
-from app.admission import CostLimits, check_cost, tensor_bytes
+from app.cost import CostLimits, check_cost, tensor_bytes
 from app.dispatcher import Answer, Dispatcher, Job, Write
 from app.edge import HEAD, RECORD
 from app.errors import (

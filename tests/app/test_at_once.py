@@ -14,8 +14,9 @@ import pytest
 
 import engine
 from app import at_once, few
-from app.admission import CostLimits, QueueLimits
+from app.admission import QueueLimits
 from app.at_once import AtOnce
+from app.cost import CostLimits
 from app.errors import DeadlineExceeded, LimitExceeded, QueueFull, ShuttingDown
 from app.jobs import Answer
 from app.promises import NOBODY, Visitor

@@ -19,9 +19,10 @@ import numpy as np
 import pytest
 
 from app import dispatcher, trip, workqueue
-from app.admission import CostLimits, QueueLimits
+from app.admission import QueueLimits
 from app.awake import Awake
 from app.batcher import BatchLimits
+from app.cost import CostLimits
 from app.dispatcher import Answer
 from app.errors import (
     DeadlineExceeded,

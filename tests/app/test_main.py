@@ -7,8 +7,9 @@ import os
 import pytest
 
 from app import shares
-from app.admission import CostLimits, QueueLimits
+from app.admission import QueueLimits
 from app.batcher import BatchLimits
+from app.cost import CostLimits
 from app.main import (
     SMALL_WORK,
     awake,

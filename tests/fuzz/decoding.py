@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import engine
-from app.admission import CostLimits, check_cost, tensor_bytes
+from app.cost import CostLimits, check_cost, tensor_bytes
 from app.wire import Decoder, Exchange, decode_plan, encode_map, negotiate
 from tests.fuzz import readings
 from tests.fuzz.independent import check_request
