@@ -27,7 +27,7 @@ from app.errors import (
 from app.trip import Trip
 from app.workers import pool
 from app.workers.process import ProcessOptions, ProcessWorker
-from app.workers.task import ComputeFailed
+from app.workers.task import ComputeFailed, WorkerDied
 from app.workqueue import WorkQueue
 from tests.app.dispatching import PATIENCE_S, dispatching, expected, job, scenario
 from tests.app.gates import Gate
@@ -169,6 +169,23 @@ async def test_a_worker_killed_under_a_batch_loses_no_request(gate: Gate) -> Non
         answers = await asyncio.gather(*tasks)
     assert [answer.body for answer in answers] == list(map(expected, jobs))
     assert rig.observer.batches == [ALONE] * 7
+    assert rig.observer.restarts == ["killed"]
+
+
+@scenario
+async def test_requests_that_never_reached_a_worker_that_died_still_share_a_call(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of them was begun, so that nobody's company is suspect."""
+    async with dispatching() as rig:
+        held = await rig.hold(gate)
+        mates = [job(seed=seed) for seed in range(3)]
+        tasks = [rig.submit(given) for given in mates]
+        monkeypatch.setattr(rig.workers[0], "begin", failing("killed", WorkerDied))
+        gate.open()
+        assert [(await task).body for task in tasks] == list(map(expected, mates))
+        await held
+    assert rig.observer.batches == [ALONE, (3, 3)]
     assert rig.observer.restarts == ["killed"]
 
 
