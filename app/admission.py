@@ -38,8 +38,8 @@ class QueueLimits:
         nbytes: inputs and outputs together, in bytes.
     """
 
-    requests: int = 512
-    nbytes: int = 2 << 30
+    requests: int
+    nbytes: int
 
 
 class _Told(NamedTuple):

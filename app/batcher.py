@@ -52,9 +52,9 @@ class BatchLimits:
         trip_work: most work of several batches in a trip. For their bytes together, `nbytes` holds.
     """
 
-    requests: int = 64
-    rows: int = 1024
-    nbytes: int = 64 << 20
+    requests: int
+    rows: int
+    nbytes: int
     work: float = 2e9
     small: float = 0.0
     trip_requests: int = 16

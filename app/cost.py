@@ -39,11 +39,11 @@ class CostLimits:
         steps: array operations that the interpreter starts; very long windows take many for little work.
     """
 
-    output_bytes: int = 512 << 20
-    workspace_bytes: int = 1 << 30
-    flops: int = 10**12
-    tensor_bytes: int = 768 << 20
-    steps: int = 10**7
+    output_bytes: int
+    workspace_bytes: int
+    flops: int
+    tensor_bytes: int
+    steps: int
 
 
 def tensor_bytes(cost: Cost) -> int:

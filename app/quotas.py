@@ -37,9 +37,9 @@ class QuotaLimits:
         at_once: requests under way; 0 for any number.
     """
 
-    rate: float = 0.0
-    burst: int = 1
-    at_once: int = 0
+    rate: float
+    burst: int
+    at_once: int
 
 
 class Quotas:

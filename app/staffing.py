@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from app.admission import QueueLimits
 from app.batcher import BatchLimits
@@ -35,10 +35,10 @@ class DispatchLimits:
     """
 
     workers: int
-    cost: CostLimits = field(default_factory=CostLimits)
-    queue: QueueLimits = field(default_factory=QueueLimits)
-    batch: BatchLimits = field(default_factory=BatchLimits)
-    max_compute_s: float = 600.0
+    cost: CostLimits
+    queue: QueueLimits
+    batch: BatchLimits
+    max_compute_s: float
     at_once: bool = False
     body_bytes: int = 0
 

@@ -21,8 +21,8 @@ class DecodeLimits:
         view_bytes: binary values of fewer bytes are copied, others are views of the body.
     """
 
-    max_rank: int = 8
-    max_elements: int = 2**22
+    max_rank: int
+    max_elements: int
     max_lists: int = 2**20
     max_values: int = 1024
     max_depth: int = 16

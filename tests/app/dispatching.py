@@ -20,6 +20,7 @@ from app.awake import Awake
 from app.dispatcher import Answer, Dispatcher, DispatchLimits, Job
 from app.workers.process import ProcessOptions, ProcessWorker
 from tests.app.gates import Gate
+from tests.app.limits import dispatch_limits
 from tests.app.workers import faulty
 
 FAULTY = (sys.executable, "-P", str(Path(faulty.__file__)))
@@ -90,7 +91,7 @@ async def dispatching(
     workers: int = 1, awake: Awake | None = None, **limits: Any
 ) -> AsyncIterator[Rig]:
     """A rig that is started, and at the end has nothing left."""
-    rig = Rig(DispatchLimits(workers, **limits), awake)
+    rig = Rig(dispatch_limits(workers, **limits), awake)
     await rig.dispatcher.start()
     assert rig.dispatcher.ready
     try:

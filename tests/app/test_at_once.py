@@ -14,9 +14,7 @@ import pytest
 
 import engine
 from app import at_once, few
-from app.admission import QueueLimits
 from app.at_once import AtOnce
-from app.cost import CostLimits
 from app.errors import DeadlineExceeded, LimitExceeded, QueueFull, ShuttingDown
 from app.jobs import Answer
 from app.promises import NOBODY, Visitor
@@ -33,6 +31,7 @@ from tests.app.dispatching import (
     scenario,
 )
 from tests.app.gates import Gate
+from tests.app.limits import cost_limits, queue_limits
 from tests.app.workers import faulty
 
 LARGE = 1 << 18
@@ -194,7 +193,7 @@ async def test_what_counts_is_the_time_that_was_computed() -> None:
 
 @scenario
 async def test_what_others_are_refused_for_few_are(gate: Gate) -> None:
-    limits = {"cost": CostLimits(output_bytes=1 << 20), "queue": QueueLimits(requests=1)}
+    limits = {"cost": cost_limits(output_bytes=1 << 20), "queue": queue_limits(requests=1)}
     async with computing(**limits) as rig:
         with pytest.raises(DeadlineExceeded):
             await rig.dispatcher.submit(job(within=-1.0))
@@ -207,7 +206,7 @@ async def test_what_others_are_refused_for_few_are(gate: Gate) -> None:
         assert await rig.dispatcher.drain(PATIENCE_S)
         with pytest.raises(ShuttingDown):
             await rig.dispatcher.submit(job())
-    async with computing(cost=CostLimits(output_bytes=23)) as rig:
+    async with computing(cost=cost_limits(output_bytes=23)) as rig:
         with pytest.raises(LimitExceeded):
             await rig.dispatcher.submit(job())
     assert rig.observer.batches == []

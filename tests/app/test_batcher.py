@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from app import batcher as module
 from app.batcher import Batcher, BatchLimits, Entry
+from tests.app.limits import batch_limits
 
 LIMITS = BatchLimits(requests=4, rows=10, nbytes=100, work=50, trip_requests=3, trip_work=70)
 
@@ -151,7 +152,7 @@ TestMachine = Machine.TestCase
 
 
 def test_one_client_is_served_in_the_order_of_arrival() -> None:
-    batcher: Batcher[Named] = Batcher(BatchLimits())
+    batcher: Batcher[Named] = Batcher(batch_limits())
     for name in range(20):
         batcher.add(entry(name, call=name % 3, work=float(name * 7 % 5)))
     leaders = []
@@ -163,7 +164,7 @@ def test_one_client_is_served_in_the_order_of_arrival() -> None:
 
 
 def test_little_work_does_not_wait_behind_another_clients_flood() -> None:
-    batcher: Batcher[Named] = Batcher(BatchLimits())
+    batcher: Batcher[Named] = Batcher(batch_limits())
     for name in range(50):
         batcher.add(entry(name, call=name, work=1e9, client="flood"))
     batcher.take(0.0)
@@ -174,7 +175,7 @@ def test_little_work_does_not_wait_behind_another_clients_flood() -> None:
 
 
 def test_a_flood_that_has_drained_is_not_held_against_its_client() -> None:
-    batcher: Batcher[Named] = Batcher(BatchLimits(requests=1))
+    batcher: Batcher[Named] = Batcher(batch_limits(requests=1))
     batcher.add(entry(0, client="a", work=1e9))
     assert names(take(batcher)) == [0]
     assert take(batcher) == []
@@ -184,7 +185,7 @@ def test_a_flood_that_has_drained_is_not_held_against_its_client() -> None:
 
 
 def test_clients_with_equal_work_take_turns() -> None:
-    batcher: Batcher[Named] = Batcher(BatchLimits(requests=1))
+    batcher: Batcher[Named] = Batcher(batch_limits(requests=1))
     for name in range(6):
         batcher.add(entry(name, client="a"))
     for name in range(6, 9):
@@ -194,7 +195,7 @@ def test_clients_with_equal_work_take_turns() -> None:
 
 
 def test_free_workers_share_a_group() -> None:
-    batcher: Batcher[Named] = Batcher(BatchLimits())
+    batcher: Batcher[Named] = Batcher(batch_limits())
     for name in range(7):
         batcher.add(entry(name))
     assert [len(take(batcher, share)) for share in (3, 2, 1)] == [3, 2, 2]
@@ -204,7 +205,7 @@ def test_free_workers_share_a_group() -> None:
 def test_budgets_are_exact(budget: str) -> None:
     wide = {"requests": 99, "rows": 99, "nbytes": 99, "work": 99.0}
     for most, first in ((4, [0, 1, 2, 3]), (3, [0, 1, 2])):
-        batcher: Batcher[Named] = Batcher(BatchLimits(**wide | {budget: most}))
+        batcher: Batcher[Named] = Batcher(batch_limits(**wide | {budget: most}))
         for name in range(4):
             batcher.add(entry(name))
         assert names(take(batcher)) == first
@@ -220,7 +221,7 @@ def test_a_request_beyond_the_budgets_is_computed_by_itself() -> None:
 
 
 def test_batching_can_be_switched_off() -> None:
-    batcher: Batcher[Named] = Batcher(BatchLimits(requests=1))
+    batcher: Batcher[Named] = Batcher(batch_limits(requests=1))
     for name in range(3):
         batcher.add(entry(name))
     assert [names(take(batcher)) for _ in range(3)] == [[0], [1], [2]]
@@ -236,7 +237,7 @@ def test_parameters_are_compared_byte_by_byte(size: int, where: int) -> None:
     weight = np.arange(size, dtype=np.float32)
     other = weight.copy()
     other[where] += 0.5
-    batcher: Batcher[Named] = Batcher(BatchLimits())
+    batcher: Batcher[Named] = Batcher(batch_limits())
     for name, given in enumerate((weight, weight.copy(), other, weight)):
         batcher.add(entry(name, parameters=(given,)))
     batches = [names(take(batcher)) for _ in range(3)]
@@ -247,14 +248,14 @@ def test_parameters_are_compared_byte_by_byte(size: int, where: int) -> None:
 
 def test_equal_bytes_of_other_shape_or_type_do_not_share() -> None:
     zeros = np.zeros(8, np.float32)
-    batcher: Batcher[Named] = Batcher(BatchLimits())
+    batcher: Batcher[Named] = Batcher(batch_limits())
     for name, given in enumerate((zeros, zeros.reshape(2, 4), zeros.view(np.int32))):
         batcher.add(entry(name, parameters=(given,)))
     assert [names(take(batcher)) for _ in range(3)] == [[0], [1], [2]]
 
 
 def test_what_is_gone_is_not_remembered() -> None:
-    batcher: Batcher[Named] = Batcher(BatchLimits())
+    batcher: Batcher[Named] = Batcher(batch_limits())
     kept = entry(0, client="old")
     batcher.add(kept)
     for name in range(1, 2 * module.MOST_CLIENTS):
@@ -280,7 +281,7 @@ def trips(batcher: Batcher[Named], share: int = 1) -> list[list[list[int]]]:
 
 
 def filled(*entries: Named, **limits: Any) -> Batcher[Named]:
-    batcher: Batcher[Named] = Batcher(BatchLimits(**limits))
+    batcher: Batcher[Named] = Batcher(batch_limits(**limits))
     for one in entries:
         batcher.add(one)
     return batcher

@@ -9,12 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from app import clearing
-from app.batcher import BatchLimits
 from app.clearing import FEWER_PER_S, LOOK_S, MANY_PER_S, Clearing
 from app.workers.inline import InlineWorker
 from engine.threads import usable_cpus
 from tests.app.dispatching import dispatching, expected, job, scenario
 from tests.app.gates import Gate
+from tests.app.limits import batch_limits
 from tests.app.workers import faulty
 
 MANY, FEWER, TOO_FEW = (
@@ -192,7 +192,7 @@ async def test_a_worker_with_long_work_leaves_one_to_many_small(
     monkeypatch.setattr(clearing, "MANY_PER_S", 1.0)
     monkeypatch.setattr(clearing, "FEWER_PER_S", 1.0)
     ours = os.sched_getaffinity(0)
-    async with dispatching(batch=BatchLimits(small=1e5)) as rig:
+    async with dispatching(batch=batch_limits(small=1e5)) as rig:
         long = rig.submit(job(faulty.AT_GATE, width=1 << 18))
         await gate.reached()
         held, express = rig.workers

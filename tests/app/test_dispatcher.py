@@ -21,8 +21,6 @@ import pytest
 from app import dispatcher, trip, workqueue
 from app.admission import QueueLimits
 from app.awake import Awake
-from app.batcher import BatchLimits
-from app.cost import CostLimits
 from app.dispatcher import Answer
 from app.errors import (
     DeadlineExceeded,
@@ -36,6 +34,7 @@ from app.workers.task import Task
 from engine.wakefulness import Wakefulness
 from tests.app.dispatching import PATIENCE_S, dispatching, expected, job, scenario
 from tests.app.gates import Gate
+from tests.app.limits import batch_limits, cost_limits, queue_limits
 from tests.app.workers import faulty
 
 ALONE = (1, 1)
@@ -86,7 +85,7 @@ async def test_a_batch_gathers_while_the_worker_is_busy(gate: Gate) -> None:
 
 @scenario
 async def test_with_batching_off_every_request_is_alone(gate: Gate) -> None:
-    async with dispatching(batch=BatchLimits(requests=1)) as rig:
+    async with dispatching(batch=batch_limits(requests=1)) as rig:
         held = await rig.hold(gate)
         tasks = [rig.submit(job(seed=seed)) for seed in range(4)]
         gate.open()
@@ -146,7 +145,7 @@ async def test_long_work_alone_has_the_cpus_of_workers_without_any(
 
 @scenario
 async def test_what_costs_too_much_is_refused_with_every_limit_it_breaks() -> None:
-    async with dispatching(0, cost=CostLimits(output_bytes=23, flops=35)) as rig:
+    async with dispatching(0, cost=cost_limits(output_bytes=23, flops=35)) as rig:
         with pytest.raises(LimitExceeded) as refusal:
             await rig.dispatcher.submit(job())
         found = [(issue.loc, issue.got) for issue in refusal.value.issues]
@@ -155,7 +154,7 @@ async def test_what_costs_too_much_is_refused_with_every_limit_it_breaks() -> No
 
 @scenario
 async def test_a_full_queue_refuses_and_says_when_to_come_back(gate: Gate) -> None:
-    async with dispatching(queue=QueueLimits(requests=3)) as rig:
+    async with dispatching(queue=queue_limits(requests=3)) as rig:
         held = await rig.hold(gate)
         tasks = [rig.submit(job(seed=seed)) for seed in range(2)]
         await asyncio.sleep(0)

@@ -6,17 +6,18 @@ import asyncio
 
 import numpy as np
 
-from app.batcher import Batcher, BatchLimits
-from app.dispatcher import Dispatcher, DispatchLimits
+from app.batcher import Batcher
+from app.dispatcher import Dispatcher
 from tests.app.dispatching import Recorder, dispatching, expected, job, scenario
 from tests.app.gates import Gate
+from tests.app.limits import batch_limits, dispatch_limits
 from tests.app.test_batcher import Named, entry, names, take
 from tests.app.workers import faulty
 
 LARGE = 1 << 18
 """Width of a job that is large where `SMALL` is the limit."""
 
-SMALL = BatchLimits(small=1e5)
+SMALL = batch_limits(small=1e5)
 
 
 @scenario
@@ -63,7 +64,7 @@ async def test_the_express_worker_rests_while_another_does_small_work(gate: Gate
 
 @scenario
 async def test_a_dispatcher_with_workers_of_its_own_has_an_express_worker_too() -> None:
-    dispatcher = Dispatcher(DispatchLimits(1, batch=SMALL), Recorder())
+    dispatcher = Dispatcher(dispatch_limits(1, batch=SMALL), Recorder())
     await dispatcher.start()
     weight = np.ones((1, 1, 1000), np.float32)
     large = asyncio.create_task(dispatcher.submit(job(weight=weight, width=1 << 20)))
@@ -94,7 +95,7 @@ async def test_the_express_worker_is_replaced_when_it_dies(gate: Gate) -> None:
 
 
 def test_small_entries_are_handed_out_in_their_order_and_leave_the_clock_alone() -> None:
-    batcher: Batcher[Named] = Batcher(BatchLimits(requests=1, small=1.0))
+    batcher: Batcher[Named] = Batcher(batch_limits(requests=1, small=1.0))
     for name, work in enumerate((9.0, 1.0, 9.0, 0.5)):
         batcher.add(entry(name, work=work, client="a"))
     assert batcher.small_depth == 2
@@ -108,7 +109,7 @@ def test_small_entries_are_handed_out_in_their_order_and_leave_the_clock_alone()
 
 
 def test_small_entries_that_are_overdue_or_cancelled_are_not_handed_out() -> None:
-    batcher: Batcher[Named] = Batcher(BatchLimits(small=1.0))
+    batcher: Batcher[Named] = Batcher(batch_limits(small=1.0))
     late, gone = entry(0, deadline=1.0), entry(1, call="pool")
     batcher.add(late)
     batcher.add(gone)

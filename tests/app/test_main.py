@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from app import shares
 from app.admission import QueueLimits
 from app.batcher import BatchLimits
 from app.cost import CostLimits
@@ -54,7 +53,7 @@ def test_the_queue_and_the_batches() -> None:
         "max_compute_s": 16.5,
         "max_body_bytes": 17,
     }
-    cost = CostLimits(flops=1)
+    cost = cost_limits(settled(max_flops=1))
 
     def limits(requests: int, workers: int = 3) -> DispatchLimits:
         return DispatchLimits(
@@ -71,14 +70,6 @@ def test_the_queue_and_the_batches() -> None:
     assert dispatch_limits(settled(**given, batching="false"), cost) == limits(1)
     without = given | {"workers": 0}
     assert dispatch_limits(settled(**without), cost) == limits(13, workers=0)
-
-
-def test_what_is_let_in_without_settings_is_what_these_let_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(shares, "to_share", lambda: 1 << 40)
-    limits = dispatch_limits(settled(), cost_limits(settled()))
-    assert (limits.cost, limits.queue) == (CostLimits(), QueueLimits())
 
 
 def test_large_json() -> None:

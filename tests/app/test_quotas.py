@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from app.errors import RateLimited
 from app.promises import Visitor
-from app.quotas import FEW_CALLERS, LONGEST_S, MOST_CALLERS, QuotaLimits, Quotas
+from app.quotas import FEW_CALLERS, LONGEST_S, MOST_CALLERS, Quotas
+from tests.app.limits import quota_limits
 
 
 def refused(quotas: Quotas, caller: str, now: float, name: str = "") -> float:
@@ -29,13 +30,13 @@ def remembered(quotas: Quotas) -> int:
 
 
 def test_without_limits_everybody_is_let_in_and_forgotten() -> None:
-    quotas = Quotas(QuotaLimits())
+    quotas = Quotas(quota_limits())
     assert not any(refused(quotas, "a", 0.0) for _ in range(1000))
     assert remembered(quotas) == 0
 
 
 def test_a_burst_and_then_the_rate() -> None:
-    quotas = Quotas(QuotaLimits(rate=4.0, burst=3))
+    quotas = Quotas(quota_limits(rate=4.0, burst=3))
     assert [refused(quotas, "a", 10.0) for _ in range(4)] == [0.0, 0.0, 0.0, 1.0]
     assert refused(quotas, "a", 10.2) == 1.0
     assert refused(quotas, "a", 10.25) == 0.0
@@ -50,7 +51,7 @@ def test_a_burst_and_then_the_rate() -> None:
 def test_who_comes_back_when_told_is_let_in_and_nobody_gets_more(
     rate: float, burst: int, pauses: list[float]
 ) -> None:
-    quotas = Quotas(QuotaLimits(rate=rate, burst=burst))
+    quotas = Quotas(quota_limits(rate=rate, burst=burst))
     now, let_in = 0.0, []
     for pause in pauses:
         now += pause
@@ -68,7 +69,7 @@ def test_who_comes_back_when_told_is_let_in_and_nobody_gets_more(
 def test_a_crowd_that_is_refused_at_once_is_told_times_at_which_all_are_let_in(
     rate: float, burst: int
 ) -> None:
-    quotas = Quotas(QuotaLimits(rate=rate, burst=burst))
+    quotas = Quotas(quota_limits(rate=rate, burst=burst))
     waits = [refused(quotas, "a", 10.0) for _ in range(burst + min(20, round(LONGEST_S * rate)))]
     assert waits == sorted(waits)
     assert refused(quotas, "b", 10.0) == 0.0
@@ -79,7 +80,7 @@ def test_a_crowd_that_is_refused_at_once_is_told_times_at_which_all_are_let_in(
 
 @pytest.mark.parametrize(("rate", "burst"), [(10.0, 20), (10.0, 5), (2.0, 2), (1.0, 1), (0.2, 1)])
 def test_who_was_told_to_come_is_let_in_whoever_comes_uninvited(rate: float, burst: int) -> None:
-    quotas = Quotas(QuotaLimits(rate=rate, burst=burst))
+    quotas = Quotas(quota_limits(rate=rate, burst=burst))
     pace = 0.3 / rate
     told: list[tuple[float, str]] = []
     let_in = 0
@@ -98,7 +99,7 @@ def test_who_was_told_to_come_is_let_in_whoever_comes_uninvited(rate: float, bur
 
 def test_who_comes_under_another_name_loses_no_more_than_a_few_turns() -> None:
     """What is kept for somebody who is not known again is for nobody."""
-    quotas = Quotas(QuotaLimits(rate=1.0))
+    quotas = Quotas(quota_limits(rate=1.0))
     now, let_in = 0.0, 0
     for number in range(200):
         wait = refused(quotas, "a", now, str(number))
@@ -108,13 +109,13 @@ def test_who_comes_under_another_name_loses_no_more_than_a_few_turns() -> None:
 
 
 def test_nobody_is_told_to_come_after_a_minute_unless_there_is_nothing_before() -> None:
-    quick, slow = Quotas(QuotaLimits(rate=1.0)), Quotas(QuotaLimits(rate=0.01))
+    quick, slow = Quotas(quota_limits(rate=1.0)), Quotas(quota_limits(rate=0.01))
     assert max(refused(quick, "a", 0.0) for _ in range(1000)) == LONGEST_S
     assert [refused(slow, "a", 0.0) for _ in range(4)] == [0.0, 100.0, 100.0, 100.0]
 
 
 def test_only_so_many_at_once() -> None:
-    quotas = Quotas(QuotaLimits(at_once=2))
+    quotas = Quotas(quota_limits(at_once=2))
     quotas.enter("a", 0.0)
     quotas.enter("a", 0.0)
     with pytest.raises(RateLimited):
@@ -130,7 +131,7 @@ def test_only_so_many_at_once() -> None:
 
 def test_who_has_too_many_at_once_is_told_when_its_own_are_answered() -> None:
     """And finds a place then, whoever of it comes uninvited; other callers' answers do not count."""
-    quotas = Quotas(QuotaLimits(at_once=2))
+    quotas = Quotas(quota_limits(at_once=2))
 
     def enter(name: str, now: float) -> float:
         try:
@@ -153,7 +154,7 @@ def test_who_has_too_many_at_once_is_told_when_its_own_are_answered() -> None:
 
 
 def test_who_has_nothing_under_way_and_is_not_waited_for_is_forgotten() -> None:
-    quotas = Quotas(QuotaLimits(at_once=1))
+    quotas = Quotas(quota_limits(at_once=1))
     quotas.enter("still there", 0.0)
     for number in range(FEW_CALLERS):
         now, caller = number / 10, f"caller {number}"
@@ -165,7 +166,7 @@ def test_who_has_nothing_under_way_and_is_not_waited_for_is_forgotten() -> None:
 
 
 def test_of_too_many_who_may_come_again_nobody_is_remembered() -> None:
-    quotas = Quotas(QuotaLimits(at_once=1))
+    quotas = Quotas(quota_limits(at_once=1))
     for number in range(MOST_CALLERS + 1):
         quotas.enter(str(number), 0.0)
         refused(quotas, str(number), 0.0, "again")
@@ -175,7 +176,7 @@ def test_of_too_many_who_may_come_again_nobody_is_remembered() -> None:
 
 
 def test_callers_at_rest_are_forgotten() -> None:
-    quotas = Quotas(QuotaLimits(rate=10.0))
+    quotas = Quotas(quota_limits(rate=10.0))
     for number in range(10 * FEW_CALLERS):
         refused(quotas, f"caller {number}", number / 100)
         refused(quotas, f"caller {number}", number / 100)
@@ -183,7 +184,7 @@ def test_callers_at_rest_are_forgotten() -> None:
 
 
 def test_no_more_callers_are_remembered_than_stated() -> None:
-    quotas = Quotas(QuotaLimits(rate=1e-3, burst=1))
+    quotas = Quotas(quota_limits(rate=1e-3, burst=1))
     for number in range(2 * MOST_CALLERS):
         assert refused(quotas, str(number), number / 1000) == 0.0
         assert len(quotas._whole) <= MOST_CALLERS
@@ -202,10 +203,10 @@ def test_who_names_nothing_and_comes_over_another_connection_is_let_in_when_told
             return error.retry_after or -1.0
         return 0.0
 
-    by_rate = Quotas(QuotaLimits(rate=0.5, burst=3))
+    by_rate = Quotas(quota_limits(rate=0.5, burst=3))
     assert [ask(by_rate, 10.0, number) for number in (1, 2, 3, 4)] == [0.0, 0.0, 0.0, 2.0]
     assert ask(by_rate, 12.0, 5) == 0.0
-    at_once = Quotas(QuotaLimits(at_once=2))
+    at_once = Quotas(quota_limits(at_once=2))
     assert [ask(at_once, 10.0, number) for number in (1, 2, 3)] == [0.0, 0.0, 1.0]
     at_once.leave("key", 10.5)
     assert ask(at_once, 11.0, 4) == 0.0

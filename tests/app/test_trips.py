@@ -13,7 +13,6 @@ import pytest
 
 import engine
 from app import few, runner, trip
-from app.batcher import BatchLimits
 from app.dispatcher import Job
 from app.workers import pool
 from app.workers.inline import InlineWorker
@@ -21,6 +20,7 @@ from app.workers.process import ProcessWorker
 from app.workers.task import LONG_TRIP_S, ComputeFailed, Outcome, Task
 from tests.app.dispatching import PATIENCE_S, dispatching, expected, job, scenario
 from tests.app.gates import Gate
+from tests.app.limits import batch_limits
 from tests.app.workers import faulty
 
 ALONE = (1, 1)
@@ -82,7 +82,7 @@ async def test_the_thread_of_the_server_computes_them_too() -> None:
 
 @scenario
 async def test_without_batching_there_are_no_trips(gate: Gate, trips: list[int]) -> None:
-    async with dispatching(batch=BatchLimits(requests=1)) as rig:
+    async with dispatching(batch=batch_limits(requests=1)) as rig:
         held = await rig.hold(gate)
         tasks = [rig.submit(kind(number)) for number in range(3)]
         gate.open()

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from app.batcher import BatchLimits
 from app.jobs import Job, Pending
 from app.workers.task import WorkerDied
 from app.workqueue import LONG_WORK, WorkQueue
 from tests.app.dispatching import job, scenario
+from tests.app.limits import batch_limits
 
 
 class Mortal:
@@ -52,7 +52,7 @@ async def waiting(queue: WorkQueue, worker: Mortal, *, express: bool = False) ->
 
 @scenario
 async def test_a_job_wakes_one_worker() -> None:
-    queue = WorkQueue(BatchLimits())
+    queue = WorkQueue(batch_limits())
     tasks = [await waiting(queue, Mortal()) for _ in range(2)]
     given = pending(job())
     queue.put(given)
@@ -66,7 +66,7 @@ async def test_a_job_wakes_one_worker() -> None:
 @pytest.mark.parametrize("express", [False, True])
 @pytest.mark.parametrize("ends", ["dies", "is let go"])
 async def test_who_waits_no_more_is_forgotten(express: bool, ends: str) -> None:
-    queue = WorkQueue(BatchLimits())
+    queue = WorkQueue(batch_limits())
     for _ in range(10):
         worker = Mortal()
         task = await waiting(queue, worker, express=express)
@@ -81,7 +81,7 @@ async def test_who_waits_no_more_is_forgotten(express: bool, ends: str) -> None:
 
 @scenario
 async def test_long_work_has_the_help_of_idle_workers_unless_others_wait() -> None:
-    queue = WorkQueue(BatchLimits())
+    queue = WorkQueue(batch_limits())
     long, brief = pending(job(), LONG_WORK), pending(job(seed=1))
     tasks = [await waiting(queue, Mortal()) for _ in range(2)]
     assert queue.helpers([long]) == 2

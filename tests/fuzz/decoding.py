@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import engine
-from app.cost import CostLimits, check_cost, tensor_bytes
+from app.cost import check_cost, tensor_bytes
 from app.wire import Decoder, Exchange, decode_plan, encode_map, negotiate
+from tests.app.limits import cost_limits
 from tests.fuzz import readings
 from tests.fuzz.independent import check_request
 from tests.fuzz.outcomes import LIMITS, REFUSALS
@@ -102,7 +103,7 @@ def _computed(body: bytes, exchange: Exchange) -> str:
                 operation, action, request.config, specs, cast(Any, request.wants)
             )
             cost = call.cost(samples)
-            check_cost(cost, CostLimits())
+            check_cost(cost, cost_limits())
             if cost.flops + tensor_bytes(cost) + 1e3 * cost.steps < CHEAP:
                 engine.run(call, request.tensors, (samples,))
             outcomes.append(COMPUTED)
@@ -121,7 +122,7 @@ def _planned(body: bytes, exchange: Exchange) -> str:
     for operation in OPERATIONS:
         try:
             planned = engine.plan(operation, plan.config, plan.shapes, plan.dtype)
-            check_cost(planned.call.cost(planned.samples), CostLimits())
+            check_cost(planned.call.cost(planned.samples), cost_limits())
             encode_map(planned.report(), exchange)
             outcomes.append(PLANNED)
         except REFUSALS as error:

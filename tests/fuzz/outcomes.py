@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from app.errors import LimitExceeded, MalformedBody
-from app.wire import DecodeLimits, Request
+from app.wire import Request
 from engine.errors import EngineError
+from tests.app.limits import decode_limits
 
-LIMITS = DecodeLimits(max_elements=1 << 16, max_lists=1 << 14)
+LIMITS = decode_limits(max_elements=1 << 16, max_lists=1 << 14)
 
 REFUSALS = (MalformedBody, EngineError, LimitExceeded)
 """What a body may end with; anything else is a finding."""

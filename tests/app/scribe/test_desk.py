@@ -32,16 +32,17 @@ from app.scribe import desk as desks
 from app.scribe import process
 from app.scribe.desk import Desk, DeskLimits, scribe_maker
 from app.scribe.process import Scribe, ScribeOptions
-from app.wire import DecodeLimits, PlanRequest, Request, encode
+from app.wire import PlanRequest, Request, encode
 from app.workers import pool
 from app.workers.task import SUSPENDED, ComputeFailed
 from tests.app.dispatching import PATIENCE_S, scenario
 from tests.app.gates import Gate
+from tests.app.limits import decode_limits
 from tests.app.scribe import faulty
 from tests.app.wire.bodies import JSON
 
 COMMAND = (sys.executable, "-P", str(Path(faulty.__file__)))
-LIMITS = DeskLimits(DecodeLimits(), body_bytes=1 << 20, waiting_bytes=1 << 20, work_s=60.0)
+LIMITS = DeskLimits(decode_limits(), body_bytes=1 << 20, waiting_bytes=1 << 20, work_s=60.0)
 BODY = b'{"x": [[[1, 2, 3]]]}'
 
 

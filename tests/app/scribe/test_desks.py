@@ -15,9 +15,10 @@ from app.scribe import desks as module
 from app.scribe.desk import DeskLimits
 from app.scribe.desks import Desks
 from app.scribe.process import Scribe, ScribeOptions
-from app.wire import DecodeLimits, PlanRequest, Request, encode
+from app.wire import PlanRequest, Request, encode
 from tests.app.dispatching import scenario
 from tests.app.gates import Gate
+from tests.app.limits import decode_limits
 from tests.app.scribe import faulty
 from tests.app.wire.bodies import JSON
 
@@ -34,7 +35,7 @@ async def test_what_is_quick_does_not_wait(gate: Gate, monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "QUICK_BYTES", len(SLOW))
     monkeypatch.setattr(module, "scribe_maker", maker)
     room = 4 * len(SLOW)
-    limits = DeskLimits(DecodeLimits(), len(SLOW), room, work_s=60.0)
+    limits = DeskLimits(decode_limits(), len(SLOW), room, work_s=60.0)
     desks = Desks(limits, lambda _: None)
     await desks.start()
 
@@ -67,7 +68,7 @@ async def test_what_the_loop_could_read_is_handed_over_where_there_is_much_and_a
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "scribe_maker", maker)
-    limits = DeskLimits(DecodeLimits(), 1 << 18, waiting_bytes=4 << 18, work_s=60.0)
+    limits = DeskLimits(decode_limits(), 1 << 18, waiting_bytes=4 << 18, work_s=60.0)
     desks = Desks(limits, lambda _: None)
     await desks.start()
     large, middle = module.LARGE_BYTES, module.MIDDLE_BYTES

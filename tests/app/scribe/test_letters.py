@@ -19,12 +19,13 @@ from app.scribe.letters import (
     reading_room,
     writing_room,
 )
-from app.wire import DecodeLimits, PlanRequest, Request, decode, decode_plan, encode
+from app.wire import PlanRequest, Request, decode, decode_plan, encode
 from app.workers.arena import Arena, Mapping
 from app.workers.channel import Unpacker, pack
 from app.workers.protocol import check
 from app.workers.task import EXHAUSTED, ComputeFailed, WorkerDied
 from engine.errors import EngineError
+from tests.app.limits import decode_limits
 from tests.app.wire.bodies import BASE64, JSON, LIMITS
 from tests.faults.hostile import JSON as JSON_TYPE
 from tests.faults.hostile import REQUESTS
@@ -116,9 +117,9 @@ def test_a_text_out_of_place_comes_back_shortened(arena: Arena) -> None:
 
 def test_the_limits_are_those_that_were_sent(arena: Arena) -> None:
     body = b'{"x": [[1, 2, 3]]}'
-    by_letter(Reading(body, False, DecodeLimits(max_elements=3)), arena)
+    by_letter(Reading(body, False, decode_limits(max_elements=3)), arena)
     with pytest.raises(LimitExceeded, match="too many numbers"):
-        by_letter(Reading(body, False, DecodeLimits(max_elements=2)), arena)
+        by_letter(Reading(body, False, decode_limits(max_elements=2)), arena)
 
 
 GREEDY = [

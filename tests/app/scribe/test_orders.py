@@ -9,13 +9,13 @@ import pytest
 from app.errors import ShuttingDown
 from app.scribe.letters import Reading
 from app.scribe.orders import Order, Orders
-from app.wire import DecodeLimits
 from tests.app.dispatching import scenario
+from tests.app.limits import decode_limits
 
 
 def order(client: str) -> Order:
     return Order(
-        Reading(b"", False, DecodeLimits()), client, asyncio.get_running_loop().create_future()
+        Reading(b"", False, decode_limits()), client, asyncio.get_running_loop().create_future()
     )
 
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from app.errors import MalformedBody, ServiceError
 from app.wire import DecodeLimits, Request, decode, negotiate
+from tests.app.limits import decode_limits
 
-LIMITS = DecodeLimits()
+LIMITS = decode_limits()
 MSGPACK = negotiate("application/vnd.msgpack", None)
 NUMPY = negotiate("application/vnd.msgpack", "application/vnd.msgpack; tensors=msgpack-numpy")
 JSON = negotiate("application/json", None)

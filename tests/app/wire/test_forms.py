@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from app.errors import ServiceError
-from app.wire import DecodeLimits, Decoder, Exchange, decode, forms, negotiate
+from app.wire import Decoder, Exchange, decode, forms, negotiate
 from app.wire.lift import LARGE_BYTES
 from engine.errors import EngineError
+from tests.app.limits import decode_limits
 
 EXCHANGE = negotiate("application/msgpack", None, None)
-LIMITS = DecodeLimits()
+LIMITS = decode_limits()
 random = np.random.default_rng(3)
 
 

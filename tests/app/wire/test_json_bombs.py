@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from app.errors import LimitExceeded, MalformedBody, ServiceError
-from app.wire import DecodeLimits
 from app.wire.read_json import MOST_LEVELS
 from engine.errors import InvalidValue
+from tests.app.limits import decode_limits
 from tests.app.wire import cases
 from tests.app.wire.bodies import LIMITS, parse, refusal, x
 from tests.app.wire.cases import Refused
@@ -72,7 +72,7 @@ def test_deep_maps(depth: int) -> None:
 @pytest.mark.parametrize("name", ["config", "x", "wants", "other"])
 def test_millions_of_small_things_are_not_built(item: str, name: str) -> None:
     body = f'{{"{name}": [{",".join([item] * 1_500_000)}]}}'.encode()
-    limits = DecodeLimits(max_elements=10**6)
+    limits = decode_limits(max_elements=10**6)
     tracemalloc.start()
     try:
         assert refusal(parse, body, limits, ServiceError).loc[:1] in ((), ("cost",))
@@ -101,7 +101,7 @@ def test_long_texts(case: Refused) -> None:
 
 
 def test_the_rank_is_a_limit() -> None:
-    limits = DecodeLimits(max_rank=3)
+    limits = decode_limits(max_rank=3)
     assert parse({"x": [[[1]]]}, limits).tensors["x"].ndim == 3
     for body, loc in (({"x": [[[[1]]]]}, ("x",)), (x(shape=[1] * 4, data=[1]), ("x", "shape"))):
         with pytest.raises(InvalidValue) as caught:
@@ -138,7 +138,7 @@ def _body(count: int, form: str) -> Any:
 @pytest.mark.parametrize("form", ["bare", "nested", "two", "maps", "config", "base64"])
 @pytest.mark.parametrize("limit", [20, 200, 10_000])
 def test_the_limit_on_numbers_is_exact(form: str, limit: int) -> None:
-    limits = DecodeLimits(max_elements=limit)
+    limits = decode_limits(max_elements=limit)
     parse(_body(limit, form), limits)
     issue = refusal(parse, _body(limit + 1, form), limits, LimitExceeded)
     assert issue.loc == ("cost", "json_numbers")
@@ -146,14 +146,14 @@ def test_the_limit_on_numbers_is_exact(form: str, limit: int) -> None:
 
 
 def test_the_limits_on_numbers_and_lists_say_what_helps() -> None:
-    limits = DecodeLimits(max_elements=10)
+    limits = decode_limits(max_elements=10)
     for count in (11, 100_000):
         issue = refusal(parse, {"x": [1] * count}, limits, LimitExceeded)
         assert issue.loc == ("cost", "json_numbers")
         assert "base64" in issue.expected
         assert "msgpack" in issue.expected
         assert issue.got == count
-    issue = refusal(parse, {"x": [[1]] * 9}, DecodeLimits(max_lists=9), LimitExceeded)
+    issue = refusal(parse, {"x": [[1]] * 9}, decode_limits(max_lists=9), LimitExceeded)
     assert issue.loc == ("cost", "json_lists")
     assert "lists" in issue.msg
     assert issue.got == 10

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from app.errors import LimitExceeded
-from app.wire import DecodeLimits
 from app.wire.elements import LARGEST_AXIS, LARGEST_TENSOR
+from tests.app.limits import decode_limits
 from tests.app.wire.bodies import LIMITS, parse, refusal, tensor, unpack, x
 
 BOTH = pytest.mark.parametrize("read", [parse, unpack], ids=["json", "msgpack"])
@@ -53,7 +53,7 @@ def test_text(read: Any, place: str) -> None:
 
 
 def test_lists_of_json() -> None:
-    limits = DecodeLimits(max_lists=9)
+    limits = decode_limits(max_lists=9)
     assert parse({"x": [[1]] * 8}, limits).tensors["x"].shape == (8, 1)
     issue = refusal(parse, {"x": [[1]] * 9}, limits, LimitExceeded)
     assert (issue.loc, issue.got) == (("cost", "json_lists"), 10)

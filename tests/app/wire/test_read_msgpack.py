@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from app.wire import DecodeLimits
 from engine.errors import InvalidValue
+from tests.app.limits import decode_limits
 from tests.app.wire import cases
 from tests.app.wire.bodies import (
     LIMITS,
@@ -433,9 +433,9 @@ def test_long_texts(case: Refused) -> None:
 
 def test_the_rank_is_a_limit() -> None:
     made = {"x": tensor(np.ones((1,) * 4, np.float32))}
-    assert unpack(made, DecodeLimits(max_rank=4)).tensors["x"].ndim == 4
+    assert unpack(made, decode_limits(max_rank=4)).tensors["x"].ndim == 4
     with pytest.raises(InvalidValue) as caught:
-        unpack(made, DecodeLimits(max_rank=3))
+        unpack(made, decode_limits(max_rank=3))
     assert caught.value.issues[0].loc == ("x", "shape")
 
 
