@@ -34,8 +34,6 @@ from app.workers.pool import Pool
 from app.workers.task import Worker
 from app.workqueue import WorkQueue
 
-__all__ = ["Answer", "DispatchLimits", "Dispatcher", "Done", "Job", "Observer", "Write"]
-
 RETRY_WORKERS_S = 5.0
 """When to try again after no worker could be started."""
 
@@ -151,6 +149,7 @@ class Dispatcher:
             del pending  # its error holds this frame, and would hold the job in a circle
 
     def _answered(self, pending: Pending) -> Done | None:
+        """The answer of what is computed here and now; None where a worker is to do it."""
         if self._at_once is None:
             return None
         waiting, under_way = self._queue.small_depth, len(self._accepted)
@@ -165,7 +164,7 @@ class Dispatcher:
             self._awake.close()
 
     def crowded(self, more: int) -> bool:
-        """Whether it is worth asking if there is room for so many more requests."""
+        """Whether there might be no room for somebody, with so many more requests; else nobody need ask."""
         return self._admission.crowded(more)
 
     def check_room(self, visitor: Visitor, nbytes: int = 1) -> None:
@@ -208,13 +207,14 @@ class Dispatcher:
         self.few.leave(visitor.connection)
 
     def _check_open(self) -> None:
+        """Refuse what nobody will do; raises ShuttingDown or WorkersUnavailable."""
         if self._closing:
             raise ShuttingDown
         if self._pool.hopeless:
             raise WorkersUnavailable(retry_after=RETRY_WORKERS_S)
 
     def _accept(self, job: Job) -> Pending:
-        """Let a job in, or refuse it."""
+        """Let a job in, or refuse it; `submit` says how."""
         now = time.monotonic()
         self._check_open()
         if job.deadline is not None and job.deadline <= now:

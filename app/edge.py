@@ -67,7 +67,7 @@ LINGER_LOOK_S = 2.0
 sends nothing would have it wait for longer."""
 
 LEAVE_S = 0.5
-"""How long it is waited, after an answer could not be sent, to learn whether the client has left."""
+"""How long to wait, after an answer could not be sent, to learn whether the client has left."""
 
 CLOSE = (b"connection", b"close")
 _KEEP = (b"connection", b"keep-alive")
@@ -75,7 +75,8 @@ _READS = ("GET", "HEAD")
 UNKEPT = (b"cache-control", b"no-store")
 """Without a word, a cache may keep what a GET is answered with, a 404 too (RFC 9111, section 4.2.2): others
 would be told for minutes that the service is ready, and be given somebody else's request id."""
-_WHOLE = [(b"allow", b"GET, HEAD, OPTIONS, POST")]
+_ALLOWED = [(b"allow", b"GET, HEAD, OPTIONS, POST")]
+"""What `OPTIONS *` is told: the methods that any address takes."""
 _PRINTABLE = re.compile(rb"(?! )[\x20-\x7e]{1,128}(?<! )")
 
 
@@ -111,8 +112,8 @@ class Edge:
         try:
             if record.method == "OPTIONS" and self._origins.is_preflight(record.headers):
                 await _options(answer, PREFLIGHT)
-            elif record.method == "OPTIONS" and _is_whole(scope):
-                await _options(answer, _WHOLE)
+            elif record.method == "OPTIONS" and _is_to_the_server(scope):
+                await _options(answer, _ALLOWED)
             else:
                 await self._app(scope, receive, answer)
         except ClientGone:
@@ -134,7 +135,15 @@ class Edge:
             await answer({"type": "http.response.body"})
 
     async def _refuse(self, error: BaseException, scope: Scope, answer: _Answer) -> bool:
-        """Send a problem; whether it is not ended, since the rest of the body is to be read before."""
+        """Answer with a problem.
+
+        Returns:
+            Whether the answer is still to be ended, by `_linger`'s caller: the connection ends with it, and
+            the rest of the body is to be read before, so that the client reads the answer.
+
+        Raises:
+            BaseException: the error itself, where an answer has begun already.
+        """
         record: Record = scope[RECORD]
         refusal = problem(error, record.request_id)
         fields: dict[str, object] = {"request_id": record.request_id}
@@ -163,9 +172,9 @@ class Edge:
         return lingers
 
     async def _linger(self, seconds: float, receive: Receive) -> None:
-        """Read on and forget, to the end of the body or of the server; whoever waits here has an answer."""
+        """Receive the rest of a body and forget it, for so long at most, and until the server stops."""
         give_up = monotonic() + seconds
-        while not await _lingered(receive):
+        while not await _drained(receive):
             if self._lifecycle.draining or monotonic() >= give_up:
                 return
 
@@ -250,7 +259,7 @@ def new_request_id() -> str:
     return urandom(16).hex()
 
 
-def _is_whole(scope: Scope) -> bool:
+def _is_to_the_server(scope: Scope) -> bool:
     """Whether a request is to the server as a whole (RFC 9110, section 9.3.7)."""
     path: str = scope["path"]
     return path.removeprefix(scope["root_path"]) == "*"
@@ -270,8 +279,8 @@ async def _has_left(scope: Scope) -> bool:
     return gone
 
 
-async def _lingered(receive: Receive) -> bool:
-    """Read on for a while and forget it; whether the body came to its end, or nobody waits for more."""
+async def _drained(receive: Receive) -> bool:
+    """Receive and forget for `LINGER_LOOK_S` at most; whether nothing more will come."""
     try:
         async with asyncio.timeout(LINGER_LOOK_S):
             while True:

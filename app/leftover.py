@@ -22,7 +22,7 @@ def rest(record: Record) -> float:
         return 0
     if b"transfer-encoding" in record.headers:
         return float("inf")
-    return int(record.headers.get(b"content-length", b"0")) - record.bytes_in
+    return record.body_length - record.bytes_in
 
 
 def awaits_word(record: Record) -> bool:

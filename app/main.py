@@ -19,7 +19,7 @@ from app.awake import Awake
 from app.batcher import BatchLimits
 from app.cors import Origins
 from app.cost import CostLimits
-from app.dispatcher import Dispatcher, DispatchLimits
+from app.dispatcher import Dispatcher
 from app.edge import Edge
 from app.errors import MethodNotAllowed, NotFound
 from app.gate import Gate
@@ -28,14 +28,15 @@ from app.limits import limits
 from app.quotas import QuotaLimits, Quotas
 from app.routes import catalogue, health, problems, site
 from app.routes.body import Intake
-from app.routes.compute import ACTIONS, Compute
-from app.routes.keys import operation_names
+from app.routes.compute import Compute
+from app.routes.keys import ACTIONS, operation_names
 from app.routes.near import near
 from app.routes.openapi import describe
 from app.routes.reading import decode_limits
 from app.scribe.desk import DeskLimits
 from app.scribe.desks import Desks
 from app.settings import Settings
+from app.staffing import DispatchLimits
 from app.telemetry import Telemetry
 from app.workers.cpus import available_cpus
 from engine.wakefulness import Wakefulness, worth_it

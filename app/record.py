@@ -20,12 +20,16 @@ class Record:
 
     Attributes:
         headers: by lower-case name; the values of a repeated one joined by commas.
+        client: the address; empty where it is not known.
         started: arrival of the first byte, on the monotonic clock.
         operation, action: from the catalogue; `unknown` where the path names no such thing, `none`
             where it names nothing.
         stages: seconds spent in each of `STAGES` so far.
+        status: of the answer; 0 until it begins.
         problem: slug of the problem it was answered with.
         unread: whether a part of the body may still be on its way.
+        bytes_in, bytes_out: of the bodies of request and answer, as far as they have come or gone.
+        batch_requests, batch_rows: requests and samples of the call that it shared; 0 before there is one.
     """
 
     request_id: str
@@ -44,6 +48,11 @@ class Record:
     batch_requests: int = 0
     batch_rows: int = 0
     stages: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def body_length(self) -> int:
+        """Bytes of the body as its head announces them; 0 where it does not, as for one in chunks."""
+        return int(self.headers.get(b"content-length", b"0"))
 
     def server_timing(self) -> str:
         """The `Server-Timing` header: every stage in milliseconds, and for a refusal all of its time."""

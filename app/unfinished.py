@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
-from app.edge import RECORD, UNKEPT, new_request_id, record_of
+from app.edge import CLOSE, RECORD, UNKEPT, new_request_id, record_of
 from app.heads import Headers
 from app.problems import Problem
 from app.record import Record
@@ -62,7 +62,7 @@ def last_answer(refusal: Problem, record: Record, more: Headers) -> Last:
         more: headers beside those that follow from these.
     """
     record.status, record.problem = refusal.status, refusal.slug
-    own = UNKEPT, (b"connection", b"close")
+    own = UNKEPT, CLOSE
     headers = (*more, *refusal.fields(), *record.common_headers(), *own)
     body = b"" if record.method == "HEAD" else refusal.body
     record.bytes_out = len(body)

@@ -159,7 +159,7 @@ class Intake:
                 held = 0
                 raise self._refusal("Too many bodies are held already.")
 
-        size = int(record.headers.get(b"content-length", b"0"))
+        size = record.body_length
         whole: Body = b""
         more = True
         try:

@@ -19,7 +19,7 @@ import engine
 from app.access import Access
 from app.addresses import network_of
 from app.cost import CostLimits, check_cost, tensor_bytes
-from app.dispatcher import Answer, Dispatcher, Job, Write
+from app.dispatcher import Dispatcher
 from app.edge import HEAD, RECORD
 from app.errors import (
     BodyTooLarge,
@@ -32,6 +32,7 @@ from app.errors import (
 )
 from app.gate import Gate, Known
 from app.heads import NO_HEAD
+from app.jobs import Answer, Job, Write
 from app.lifecycle import Lifecycle
 from app.quotas import Quotas
 from app.record import Record
@@ -40,20 +41,17 @@ from app.routes.answering import about, in_pieces, info_of, listed, send_answer,
 from app.routes.body import IN_PLACE_BYTES, Intake
 from app.routes.departure import unless_gone
 from app.routes.head import Asked, deadline_of, passed, text_of, visitor_of
-from app.routes.keys import Keys, operation_names
+from app.routes.keys import Keys
 from app.routes.planning import planned
 from app.routes.reading import Reader
 from app.routes.sizes import Sizes
 from app.scribe.desks import Desks
 from app.settings import Settings
 from app.wire import Body, Exchange, Form, Piece, encode_map, negotiate
-from engine.errors import EngineError, UnknownAction, UnknownOperation, fail
+from engine.errors import EngineError
 from engine.resolve import dtype_name
-from engine.words import did_you_mean, one_of
 
 _ALONE = nullcontext()
-
-ACTIONS = ("forward", "backward", "plan")
 
 _FAULTS = (EngineError, BodyTooLarge, LimitExceeded, MalformedBody)
 """What can be wrong with a body, which is told before the deadline or not at all."""
@@ -74,7 +72,8 @@ class Compute:
         quotas: Quotas,
     ) -> None:
         self._settings = settings
-        # What could not be held if it were alone is too large, and not too early.
+        # The least limit on a body, and its setting, which the refusal names. What could not be held if it
+        # were alone is too large, and not too early.
         limits = ("max_body_bytes", "max_held_bytes", "max_json_bytes")
         found = [(getattr(settings, name), name) for name in limits]
         self._limit, self._json_limit = min(found[:2]), min(found)
@@ -83,8 +82,7 @@ class Compute:
         self._lifecycle = lifecycle
         self._gate = gate
         self._access = Access(settings.api_keys)
-        catalogue = engine.operations()
-        self._names, self._keys = operation_names(catalogue), Keys(catalogue)
+        self._keys = Keys(engine.operations())
         self._reader = Reader(settings, desks)
         self._desks = desks
         self._cost_limits = cost
@@ -94,7 +92,9 @@ class Compute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; every refusal is an exception."""
         record: Record = scope[RECORD]
-        self._find(record, scope["path_params"])
+        record.operation = record.action = "unknown"
+        record.operation = self._keys.operation(scope["path_params"]["operation"])
+        record.action = self._keys.action(scope["path_params"]["action"])
         if record.method != "POST":
             raise MethodNotAllowed(("POST",), record.method)
         headers = record.headers
@@ -114,7 +114,7 @@ class Compute:
             asked = asked._replace(reserved=reserved)
         try:
             if self._desks is not None and exchange.request == "json":
-                self._desks.check_room(int(headers.get(b"content-length", b"0")), visitor)
+                self._desks.check_room(record.body_length, visitor)
             self._quotas.enter(client, monotonic(), visitor)
             try:
                 await self._serve(asked, send)
@@ -159,33 +159,22 @@ class Compute:
             self._intake.release(held)
 
     def _company(self, exchange: Exchange, nbytes: int) -> AbstractContextManager[None]:
-        """In which a request in JSON is served, so that several may be read beside the event loop."""
+        """Counts a request in JSON while it is served; with others, it is read beside the event loop."""
         in_json = exchange.request == "json" or exchange.tensors == "list"
         return self._desks.company(nbytes) if self._desks and in_json else _ALONE
 
-    def _find(self, record: Record, params: Mapping[str, str]) -> None:
-        """Settle operation and action, or refuse their names."""
-        record.operation = record.action = "unknown"
-        name = self._names.get(params["operation"])
-        if name is None:
-            expected, got = one_of(sorted(self._names)), params["operation"]
-            msg = f"no such operation{did_you_mean(got, self._names)}"
-            raise fail(UnknownOperation, ("operation",), msg, expected, got)
-        record.operation = name
-        if params["action"] not in ACTIONS:
-            got = params["action"]
-            msg = f"no such action{did_you_mean(got, ACTIONS)}"
-            raise fail(UnknownAction, ("action",), msg, one_of(ACTIONS), got)
-        record.action = params["action"]
-
     def _reserve(self, asked: Asked) -> Reservation | None:
-        """Refuse a request for want of room before its body is read, and the next without this.
+        """See, before its body is read, that there is room for a request.
 
         Returns:
             A place kept for it, where its body is large.
+
+        Raises:
+            QueueFull: there is none; the gate refuses those that begin alike, without asking here again.
+            ShuttingDown, WorkersUnavailable: none is taken at all.
         """
         record, scope = asked.record, asked.scope
-        length = int(record.headers.get(b"content-length", b"0"))
+        length = record.body_length
         if length > self._limit[0]:
             return None  # it is refused for that, now and later
         least = max(1, length) if asked.exchange.request == "msgpack" else 1
@@ -201,6 +190,7 @@ class Compute:
         return None
 
     async def _read(self, asked: Asked) -> Body:
+        """Receive the body; see `Intake.read` for what it raises."""
         limit, setting = self._json_limit if asked.exchange.request == "json" else self._limit
         computed = asked.exchange.request == "msgpack" and asked.record.action != "plan"
         aligned = self._reader.largest if computed else None
@@ -224,7 +214,12 @@ class Compute:
         return answer
 
     async def _job(self, body: Body, asked: Asked) -> Job:
-        """Decode the body and settle what it asks for, within the limits on cost."""
+        """Decode the body, and prepare the call that it asks for.
+
+        Raises:
+            MalformedBody, LimitExceeded, engine.EngineError: what is wrong with the body.
+            LimitExceeded: the answer would have too many numbers in lists of JSON.
+        """
         record, exchange = asked.record, asked.exchange
         started = perf_counter()
         request, form = await self._reader.request(body, asked)
@@ -260,7 +255,7 @@ class Compute:
         )
 
     def _write(self, call: engine.Call, asked: Asked, numbers: int) -> Write | None:
-        """What has an answer with so many numbers in lists written beside the event loop."""
+        """Writes an answer beside the event loop; None where so few numbers in lists need it not."""
         desks = self._desks
         if desks is None or not desks.writes(numbers):
             return None
@@ -272,6 +267,12 @@ class Compute:
         return write
 
     async def _compute(self, job: Job, asked: Asked, length: int) -> Sequence[Piece]:
+        """Have a job computed whose body had `length` bytes; returns the pieces of the answer.
+
+        Raises:
+            ClientGone: the client left. QueueFull: the caller has too many answers to take already.
+            Exception: what `Dispatcher.submit` raises.
+        """
         record, cost = asked.record, job.call.cost(job.samples)
         size = about(cost.output_bytes, asked.exchange)
         if max(length, size) >= IN_PLACE_BYTES:
@@ -294,5 +295,5 @@ class Compute:
 
 @lru_cache(maxsize=1024)
 def _prepared(operation: str, action: str, form: Form) -> tuple[engine.Call, int]:
-    """The call of all bodies of a form."""
+    """The call of all bodies of a form, and their samples."""
     return engine.prepare(operation, action, form.config, form.specs, cast(Any, form.wants))

@@ -1,20 +1,50 @@
-"""The keys of a body that no request has: which ones there are, and where a misplaced one belongs."""
+"""The words of a request: operation, action, the keys of its body; wrong ones are told what is near."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.errors import Issue, UnknownField
-from engine.words import did_you_mean, hints
+from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
+from engine.words import did_you_mean, hints, one_of
+
+ACTIONS = ("forward", "backward", "plan")
+"""What can be asked of every operation: the last path segment of the address."""
 
 
 class Keys:
-    """What the bodies of each operation may have at their top; one for each application."""
+    """The names of operations, and what their bodies may have at their top; one for each application."""
 
     def __init__(self, catalogue: Mapping[str, Mapping[str, Any]]) -> None:
+        self._names = operation_names(catalogue)
         self._tensors = {name: entry["tensors"] for name, entry in catalogue.items()}
         self._fields = {name: _fields(entry["config"]) for name, entry in catalogue.items()}
+
+    def operation(self, given: str) -> str:
+        """An operation's own name.
+
+        Args:
+            given: its name or its alias.
+
+        Raises:
+            UnknownOperation: there is none of that name.
+        """
+        name = self._names.get(given)
+        if name is None:
+            msg = f"no such operation{did_you_mean(given, self._names)}"
+            raise fail(UnknownOperation, ("operation",), msg, one_of(sorted(self._names)), given)
+        return name
+
+    def action(self, given: str) -> str:
+        """An action, which is what was given.
+
+        Raises:
+            UnknownAction: there is none of that name.
+        """
+        if given not in ACTIONS:
+            msg = f"no such action{did_you_mean(given, ACTIONS)}"
+            raise fail(UnknownAction, ("action",), msg, one_of(ACTIONS), given)
+        return given
 
     def refuse_others(self, operation: str, action: str, others: Sequence[str]) -> None:
         """Refuse the keys of a body that are none of a request's.

@@ -12,6 +12,7 @@ from typing import Any
 from app import __version__
 from app.problems import KINDS
 from app.routes.examples import example
+from app.routes.keys import ACTIONS
 from app.routes.schemas import (
     ANYTHING,
     DTYPE,
@@ -56,7 +57,7 @@ def describe(catalogue: Mapping[str, Mapping[str, Any]], settings: Settings) -> 
     """The whole document."""
     paths: Schema = {}
     for name, entry in catalogue.items():
-        for action in ("forward", "backward", "plan"):
+        for action in ACTIONS:
             paths[f"/v1/{name}/{action}"] = {"post": _operation(name, entry, action, settings)}
     return {
         "openapi": "3.1.0",
@@ -81,7 +82,7 @@ def _operation(name: str, entry: Mapping[str, Any], action: str, settings: Setti
         "operationId": f"{name}_{action}",
         "tags": [name],
         "summary": f"{name}: {action}",
-        "description": _ACTIONS[action],
+        "description": _SUMMARIES[action],
         "parameters": [ref("parameters", each) for each in PARAMETERS],
         "security": _security(settings),
         "requestBody": {"required": True, "content": _request(name, entry, action)},
@@ -96,7 +97,7 @@ def _operation(name: str, entry: Mapping[str, Any], action: str, settings: Setti
     }
 
 
-_ACTIONS = {
+_SUMMARIES = {
     "forward": "Compute the layer's output.",
     "backward": "Compute gradients of the loss from `dy`, that with respect to the output.",
     "plan": "Work out shapes, padding and cost without computing anything.",

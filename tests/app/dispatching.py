@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 import engine
 from app.awake import Awake
-from app.dispatcher import Answer, Dispatcher, DispatchLimits, Job
+from app.dispatcher import Dispatcher
+from app.jobs import Answer, Job
+from app.staffing import DispatchLimits
 from app.workers.process import ProcessOptions, ProcessWorker
 from tests.app.gates import Gate
 from tests.app.limits import dispatch_limits

@@ -21,13 +21,13 @@ import pytest
 from app import dispatcher, trip, workqueue
 from app.admission import QueueLimits
 from app.awake import Awake
-from app.dispatcher import Answer
 from app.errors import (
     DeadlineExceeded,
     LimitExceeded,
     QueueFull,
     ShuttingDown,
 )
+from app.jobs import Answer
 from app.workers import process
 from app.workers.process import ProcessWorker
 from app.workers.task import Task

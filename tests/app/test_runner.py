@@ -19,11 +19,11 @@ import pytest
 
 import engine
 from app import runner, trip
-from app.dispatcher import Answer
 from app.errors import (
     WorkerCrashed,
     WorkersUnavailable,
 )
+from app.jobs import Answer
 from app.trip import Trip
 from app.workers import pool
 from app.workers.process import ProcessOptions, ProcessWorker

@@ -13,7 +13,7 @@ import pytest
 
 import engine
 from app import few, runner, trip
-from app.dispatcher import Job
+from app.jobs import Job
 from app.workers import pool
 from app.workers.inline import InlineWorker
 from app.workers.process import ProcessWorker

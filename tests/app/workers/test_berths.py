@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import engine
-from app.dispatcher import Answer
+from app.jobs import Answer
 from app.workers import berths as module
 from app.workers.arena import ALIGNMENT, Mapping
 from app.workers.berths import BODY_BYTES, Berths

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from app.dispatcher import Job
+from app.jobs import Job
 from app.workers import layouts
 from app.workers.arena import ALIGNMENT
 from app.workers.layouts import Layouts

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import engine
-from app.dispatcher import Answer, Job
+from app.jobs import Answer, Job
 from app.workers import arena, child, process
 from app.workers.cpus import available_cpus
 from app.workers.process import ProcessOptions, ProcessWorker
