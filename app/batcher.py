@@ -73,6 +73,8 @@ class Entry:
         deadline: on the clock of `now`; None where there is none.
         alone: whether it must not share a call, nor a trip.
         brief: whether it is computed sooner than a worker is told.
+        _tag: its start tag, and when it first came; kept when it is queued again.
+        _place: where it waits; None where it does not.
     """
 
     call: Hashable
@@ -101,7 +103,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Load:
-    """What a trip has so far: how many entries, their bytes and their work, and whether all may travel."""
+    """What a trip has so far: how many entries, their bytes and their work, and whether all are brief."""
 
     entries: int = 0
     nbytes: int = 0
@@ -132,15 +134,23 @@ E = TypeVar("E", bound=Entry)
 
 
 class Batcher(Generic[E]):
-    """The queue; see the rules above. Times are seconds on any one clock."""
+    """The queue; see the rules above. Times are seconds on any one clock.
+
+    Attributes:
+        depth, nbytes: entries that wait, and their bytes. small_depth: of these entries, the small ones.
+    """
 
     def __init__(self, limits: BatchLimits) -> None:
         self._limits = limits
-        self._open: dict[Hashable, _Group] = {}
-        self._order: list[_Turn] = []
-        self._small_order: list[_Turn] = []
-        self._finish: dict[str, float] = {}
-        self._virtual = 0.0
+        self._open: dict[
+            Hashable, _Group
+        ] = {}  # groups that an entry may join, by key and fingerprints
+        self._order: list[
+            _Turn
+        ] = []  # a heap, in which places of entries that are gone are left empty
+        self._small_order: list[_Turn] = []  # the same for small entries, which are in both
+        self._finish: dict[str, float] = {}  # by client: the start tag of its next entry, at least
+        self._virtual = 0.0  # the clock of rule 2
         self._count = itertools.count()
         self.depth = 0
         self.small_depth = 0
@@ -282,4 +292,5 @@ def _overdue(entry: Entry, now: float) -> bool:
 
 
 def _travels(entry: Entry) -> bool:
+    """Whether an entry may be in a trip of several batches."""
     return entry.brief and not entry.alone

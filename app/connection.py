@@ -97,7 +97,7 @@ class Connection(Parting):
         if self._last is not None or self.leaving is not None or self.transport.is_closing():
             return
         head = NO_HEAD
-        # Whether the first byte is a request's first, and its answer could be sent at once.
+        # A request begins with these bytes, and no answer is due before its own.
         first = not self.begun and not self.flow.write_paused and not self.answering()
         if first:
             head = parted(data)
@@ -127,8 +127,8 @@ class Connection(Parting):
         self.begun = True
         ours = {ARRIVED: self._patience.arrived, CONNECTION: self.number, HEAD: self._first}
         ours |= {GONE: self._gone, REST: self.rest, OUTLAST: self.outlast}
-        self._first = NO_HEAD  # what follows in the same bytes did not begin with them
         self.scope |= ours  # type: ignore[typeddict-item]
+        self._first = NO_HEAD  # another request in the same bytes did not begin with them
 
     def on_url(self, url: bytes) -> None:
         """A part of the request's address."""
@@ -224,7 +224,11 @@ class Connection(Parting):
             self.idle_again()
 
     def expire(self, now: float, lost: float = 0.0) -> None:
-        """End the connection if the client has been too slow to send, or to take its answer."""
+        """End the connection if the client has been too slow to send, or to take its answer.
+
+        Args:
+            now: on the monotonic clock. lost: seconds of it in which this process was suspended.
+        """
         waits = self._incoming is not None and not (self._incoming.begun or self.ends)
         unsent, held = unsent_bytes(self.transport), waits or bool(self.pipeline)
         late = self._patience.overdue(now, lost, unsent, held=held)
@@ -285,8 +289,8 @@ class Connection(Parting):
 
 
 def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connection]:
-    """The connection class of a server."""
-    ours = {"settings": settings, "telemetry": telemetry, "gate": gate, "few": gate.few}
-    own = {"heads": Heads(), "places": Places(settings), "lanes": Lanes()}
+    """The connection class of a server, since uvicorn makes each connection with arguments of its own."""
+    given = {"settings": settings, "telemetry": telemetry, "gate": gate, "few": gate.few}
+    made = {"heads": Heads(), "places": Places(settings), "lanes": Lanes()}
     origins = {"origins": Origins(settings.cors_origins)}
-    return type("BoundedConnection", (Connection,), ours | own | origins)
+    return type("BoundedConnection", (Connection,), given | made | origins)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 CAPACITY = 1 << 16
 """Promises kept; beyond it, no more are made."""
@@ -61,8 +61,6 @@ OBEDIENCE_MEMORY = 64
 
 MOSTLY = 0.5
 """Part of the promises called in with which those who are told to come are trusted to."""
-
-_ONE: Final = range(1)
 
 
 Key = str | int
@@ -146,7 +144,9 @@ class Promises:
         # Also in the time in which one is promised, where that is longer than a part of a second.
         at_once = max(room * over, 1.0)
         in_slot = max(min(in_second / SLOTS_PER_S, at_once), AT_ONCE * at_once, 1.0)
-        apart = range(min(math.ceil(1 / in_second), LONGEST_S)) if in_second < 1 else _ONE
+        # Seconds, this one and those before it, of which no other has a promise; 0: there may be several.
+        apart = min(math.ceil(1 / in_second), LONGEST_S) if in_second < 1 else 0
+        # Where fewer fall free than a second has parts, so many of these on either side count as well.
         beside = min(math.ceil(SLOTS_PER_S / in_second), SLOTS_PER_S) - 1
         seconds, slots = self._seconds.get, self._slots.get
         self._left = 0.0
@@ -158,7 +158,7 @@ class Promises:
             crowd = sum([len(slots(each, ())) for each in range(slot - beside, slot + beside + 1)])
             here = len(slots(slot, ()))
             left = min(in_second - seconds(second, 0), in_slot - here, at_once - crowd)
-            if left > 0 and (apart is _ONE or not any(seconds(second - back, 0) for back in apart)):
+            if left > 0 and not any(seconds(second - back, 0) for back in range(apart)):
                 self._file(key, due)
                 self._found, self._left = (at, least, in_s), left - 1
                 return in_s

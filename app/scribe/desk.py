@@ -82,8 +82,8 @@ class Desk:
     ) -> None:
         self._limits = limits
         self._waiting = Orders()
-        self._arrived = asyncio.Event()
-        self._called = False
+        self._arrived = asyncio.Event()  # something was queued, or the scribe called
+        self._called = False  # the scribe is to be started before there is a letter for it
         self._scribe: Scribe | None = None
         places = QueueLimits(limits.waiting_bytes, limits.waiting_bytes)
         self._admission = Admission(places, "JSON bodies")
@@ -103,7 +103,11 @@ class Desk:
         return self.refusal(nbytes) is None
 
     def refusal(self, nbytes: int, visitor: Visitor = NOBODY) -> QueueFull | None:
-        """How a body would be refused for want of room."""
+        """How a body would be refused for want of room; None where it would not.
+
+        Args:
+            nbytes: that it has.
+        """
         return self._admission.refusal(nbytes, time.monotonic(), visitor)
 
     def left(self, visitor: Visitor) -> None:
@@ -186,10 +190,15 @@ class Desk:
             achieved()
 
     async def _work_on(self, order: Order, scribe: Scribe) -> None:
+        """Have a scribe do an order, and tell what came of it; what it died of is queued again, or refused.
+
+        Raises:
+            WorkerDied, OSError: the scribe is to be replaced.
+        """
         try:
             reply = await scribe.begin(order.letter)
         except (WorkerDied, OSError):
-            self._waiting.again(order)  # it was no part of it
+            self._waiting.again(order)  # which had no part in that
             raise
         except Exception as error:
             # This process has no memory or no thread left; how far the scribe was started is not known.
@@ -211,7 +220,10 @@ class Desk:
             order.future.set_result(written)
 
     async def _watch(self, order: Order, scribe: Scribe, reply: asyncio.Future[Message]) -> None:
-        """Wait for a reply, and end a scribe that cannot or should not go on."""
+        """Wait for a reply, or until nobody does; end a scribe that cannot or should not go on.
+
+        The reply of one that is ended is its death.
+        """
         looked = time.monotonic()
         stuck = looked + self._limits.work_s
         while not reply.done():
@@ -233,7 +245,7 @@ class Desk:
             await asyncio.wait(waits, timeout=WATCH_S, return_when=asyncio.FIRST_COMPLETED)
 
     async def _next(self, scribe: Scribe) -> Order:
-        """The next letter; a scribe that waits for long is sent away."""
+        """The next order; a scribe that waits for long is sent away, and comes with the next order."""
         while not self._waiting:
             if self._called:
                 self._called = False
