@@ -30,13 +30,16 @@ class Clearing:
 
     Args:
         full: whether every worker is held by long work.
+
+    Attributes:
+        clear: whether workers have been told to leave one.
     """
 
     def __init__(self, full: Callable[[], bool]) -> None:
         self._full = full
         self._workers: set[Worker] = set()
-        self._small = 0
-        self._was_full = False
+        self._small = 0  # requests that came since the last look
+        self._was_full = False  # since then, at any time
         self._looked = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self.clear = False
@@ -74,6 +77,7 @@ class Clearing:
         self._timer = loop.call_later(LOOK_S, self._look)
 
     def _look(self) -> None:
+        """Tell workers what has changed since the last look, and look again while they are held."""
         per_s = self._small / (asyncio.get_running_loop().time() - self._looked)
         full = bool(self._workers) and (self._was_full or self._full())
         clear = full and per_s >= (FEWER_PER_S if self.clear else MANY_PER_S)

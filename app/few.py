@@ -115,13 +115,16 @@ class Few:
         """Whether a request of this kind was slow of late."""
         return self._slow.get((call, samples), 0) >= SLOW_TIMES
 
-    def told(self, call: engine.Call, samples: int, seconds: float) -> None:
-        """A worker has computed a request by itself; others may have had the processor meanwhile."""
+    def worker_took(self, call: engine.Call, samples: int, seconds: float) -> None:
+        """A worker has computed a request by itself, in so many seconds of the clock.
+
+        Others may have had the processor meanwhile, so that what is a little slow tells nothing.
+        """
         if not SLOW_S < seconds < WORKER_SLOW_S:
             self.took(call, samples, seconds)
 
     def took(self, call: engine.Call, samples: int, seconds: float) -> None:
-        """A request that was admitted has been computed, in so much of the processor's time."""
+        """A request has been computed, in so many seconds of the processor's time."""
         kind = call, samples
         if seconds <= SLOW_S:
             self._slow.pop(kind, None)

@@ -90,8 +90,10 @@ class Gate:
         self._lifecycle = lifecycle
         # A look-up compares keyed hashes first, so that its time tells nothing of keys in heads.
         self._known: dict[bytes, Known] = {}
-        self._passed = 0
-        self._refused: dict[Known, int] = {}
+        self._passed = (
+            0  # since the last turn of the loop: they ask for places, and nobody else knows yet
+        )
+        self._refused: dict[Known, int] = {}  # how many, since they were summed up last
         # What is the same in all answers is put together here.
         self._refusal = refusal = problem(QueueFull("%b", retry_after=1.0), "%b")
         own = {b"retry-after": b"%d", b"content-length": b"%d"}
@@ -102,7 +104,7 @@ class Gate:
         self._form = head(refusal.status, fields) + refusal.body
         self._last_form = head(refusal.status, [*fields, CLOSE]) + refusal.body
         self._status = refusal.status
-        self._same = len(refusal.body) - len("%b%b")
+        self._fixed_bytes = len(refusal.body) - len("%b%b")  # of the body, beside detail and id
 
     def remember(self, head: Head, headers: Headers, known: Known) -> None:
         """A request was refused for want of room, and for nothing else.
@@ -156,16 +158,17 @@ class Gate:
             self._desks.left(visitor)
 
     def _answer(self, error: QueueFull, given: bytes, *, last: bool) -> bytes:
+        """The bytes of an answer; `given` is the client's id of the request, empty where there is none."""
         name = text = given or new_request_id().encode()
         if b'"' in name or b"\\" in name:
             text = json.dumps(name.decode())[1:-1].encode()
         detail = error.detail.encode()
-        size = self._same + len(detail) + len(text)
+        size = self._fixed_bytes + len(detail) + len(text)
         form = self._last_form if last else self._form
         return form % (error.retry_after, size, name, detail, text)
 
     def _pass(self, data: bytes) -> None:
-        """A request goes on. Between two turns of the loop many may, of whom nobody else knows yet."""
+        """A request goes on, and is counted if it asks for a place."""
         if _ASKS_FOR_A_PLACE.match(data) is not None:
             if not self._passed:
                 asyncio.get_running_loop().call_soon(self._turn)
@@ -176,6 +179,7 @@ class Gate:
         self._passed = 0
 
     def _sum_up(self) -> None:
+        """Count and log the refusals since the last time, by operation and action."""
         counts: Counter[tuple[str, str]] = Counter()
         for known, count in self._refused.items():
             counts[known.operation, known.action] += count

@@ -82,6 +82,7 @@ class Done:
 
     Attributes:
         body: the answer encoded; from the runner, its copy where the job has a `write`.
+        requests, rows: that shared the call, this one's among them.
     """
 
     body: bytes | memoryview | list[Piece] | Answer
@@ -114,9 +115,10 @@ class Pending(Entry):
     Attributes:
         future: settled once, with the answer or what became of the job.
         accepted: when, on `time.monotonic`.
-        blame: how much the deaths of workers that computed it alone speak against it.
+        blame: how much the deaths of workers that computed it alone speak against it, see `BLAME`.
         abandon: tells the call it is part of why nobody waits for it any more; None while it is
             not part of one.
+        timer: of its deadline; None where it has none.
     """
 
     job: Job

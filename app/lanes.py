@@ -54,7 +54,7 @@ class Guest(Protocol):
 
 
 class Lane:
-    """Gives turns; used from one event loop.
+    """Gives turns to those who receive large bodies; used from one event loop.
 
     Args:
         rate: bytes that all together may receive in a second.
@@ -102,6 +102,7 @@ class Lane:
             self._look = asyncio.get_running_loop().call_later(LOOK_S, self._see)
 
     def _give(self) -> None:
+        """Have guests begin until there is no room for the next."""
         while self._waiting:
             first = next((guest for guest in self._waiting if guest.ready()), None)
             guest = first or next(iter(self._waiting))
@@ -114,7 +115,7 @@ class Lane:
             guest.begin()
 
     def _see(self) -> None:
-        """Let others past those who are slow, and go those who have nothing to wait for."""
+        """Let others past those who are slow, and have those begin, and so end, whose clients have gone."""
         self._look = None
         for each in [guest for guest in self._waiting if guest.gone()]:
             del self._waiting[each]

@@ -47,10 +47,11 @@ class Quotas:
 
     def __init__(self, limits: QuotaLimits) -> None:
         self._limits = limits
-        self._whole: dict[str, float] = {}
+        self._whole: dict[str, float] = {}  # when a caller's allowance is whole again
         self._told: dict[str, float] = {}  # when it would be whole, if all the refused came
         self._promises: dict[str, Promises] = {}  # of those told
         self._under_way: dict[str, Admission] = {}
+        # So many callers, in `_whole` and in `_under_way`, are remembered before it is seen who is at rest.
         self._forget_at = self._look_at = FEW_CALLERS
 
     def enter(self, caller: str, now: float, visitor: Visitor = NOBODY) -> None:
@@ -86,6 +87,7 @@ class Quotas:
             permits.release(0, now)
 
     def _permits(self, caller: str, now: float) -> Admission:
+        """The queue of what a caller has under way, made where there is none."""
         permits = self._under_way.get(caller)
         if permits is None:
             if len(self._under_way) >= self._look_at:
@@ -103,6 +105,7 @@ class Quotas:
         self._look_at = max(FEW_CALLERS, 2 * len(there))
 
     def _spend(self, caller: str, now: float, visitor: Visitor) -> None:
+        """Take one request from a caller's allowance; raises RateLimited where there is none left."""
         each = 1 / self._limits.rate
         # A thousandth of an interval is rounding, and refusing for it helps nobody.
         ahead = (self._limits.burst - 1 + 1e-3) * each

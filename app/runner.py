@@ -114,7 +114,11 @@ class Runner:
             raise
 
     async def _started(self, trip: Trip, express: bool) -> bool:
-        """Whether a worker has a trip; if not, its jobs have their answer."""
+        """Hand a trip to its worker; whether it has it. If not, its jobs have their answer or wait again.
+
+        Raises:
+            WorkerDied: the worker has ended, and the trip was never begun.
+        """
         members = trip.members
         helpers = 0 if express else self._queue.helpers(members)
         if not express and self._queue.is_large(members):
@@ -152,13 +156,14 @@ class Runner:
         return trip, outcomes
 
     def _deal_with(self, trip: Trip, outcomes: list[Outcome]) -> None:
+        """Tell of what was computed, and answer, blame or queue again what was not."""
         for batch, outcome in zip(trip.batches, outcomes, strict=True):
             if isinstance(outcome, Result):
                 call, rows = batch[0].job.call, sum(member.rows for member in batch)
                 given = call.operation, call.action, len(batch), rows
                 self._observer.batch_done(*given, outcome.compute_s)
                 if len(batch) == 1:
-                    self._few.told(call, rows, outcome.compute_s)
+                    self._few.worker_took(call, rows, outcome.compute_s)
             elif isinstance(outcome, engine.Stopped):
                 if trip.killed and len(trip.members) == 1:
                     self._bereaved(batch, trip.killed)
@@ -190,7 +195,7 @@ class Runner:
             self._queue.let_go()
 
     async def _deliver(self, trip: Trip, outcomes: list[Outcome]) -> None:
-        """Encode the answer of every member that is still waited for."""
+        """Encode and give the answer of every member of a trip that is still waited for."""
         began = trip.started
         with self._answering(trip):
             for batch, outcome in zip(trip.batches, outcomes, strict=True):
@@ -201,7 +206,11 @@ class Runner:
     async def _encode(
         self, batch: list[Pending], result: Result, worker: Worker, began: float
     ) -> None:
-        """The same for a batch, whose turn in the trip began at a time on `time.monotonic`."""
+        """The same for one batch.
+
+        Args:
+            began: when its turn in the trip did, on `time.monotonic`.
+        """
         samples = [member.rows for member in batch]
         requests, rows = len(batch), sum(samples)
         parts = engine.split(result.outputs, samples)
@@ -223,7 +232,11 @@ class Runner:
                 member.future.set_result(Done(body, *times, requests, rows))
 
     def _bereaved(self, members: list[Pending], reason: str) -> None:
-        """The worker died, or stopped where it was to be killed."""
+        """The worker died over these, or stopped where it was to be killed. Who was alone is to blame.
+
+        Args:
+            reason: of its death, see `WorkerDied`.
+        """
         if len(members) == 1:
             members[0].blame += BLAME.get(reason, 1.0)
             if members[0].blame >= FATAL_BLAME:
@@ -231,7 +244,7 @@ class Runner:
         self._again(members, alone=True)
 
     def _failed(self, members: list[Pending], error: Exception) -> None:
-        """The computation failed."""
+        """The computation failed: the answer of who was alone; others are computed again, each alone."""
         if not isinstance(error, engine.EngineError | MemoryError):
             call = members[0].job.call
             # As text: a record with the traceback itself would hold the tensors for its handlers.
@@ -244,7 +257,11 @@ class Runner:
         self._again(members, alone=True)
 
     def _again(self, members: list[Pending], *, alone: bool) -> None:
-        """Queue those that are still waited for once more, in their old places."""
+        """Queue those that are still waited for once more, in their old places.
+
+        Args:
+            alone: whether they share no call from now on; those that did not before do not in any case.
+        """
         for member in members:
             if not member.future.done():
                 member.alone = member.alone or alone

@@ -160,8 +160,9 @@ class Server(uvicorn.Server):
             self._end = asyncio.ensure_future(self._dispatcher.drain(0.0))
 
     async def _sweep(self) -> None:
+        """Look after connections and memory about once in `SWEEP_S`, until it is cancelled."""
         before = used = monotonic()
-        kept = False
+        kept = False  # freed memory, which the allocator holds for the next large body
         while True:
             await asyncio.sleep(SWEEP_S)
             await asyncio.sleep(LAST_READ_S)

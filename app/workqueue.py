@@ -27,11 +27,11 @@ class WorkQueue:
     def __init__(self, limits: BatchLimits) -> None:
         self._batcher: Batcher[Pending] = Batcher(limits)
         self._small = limits.small
-        self._idle: list[asyncio.Future[None]] = []
+        self._idle: list[asyncio.Future[None]] = []  # one for each worker that waits
         self._idle_express: list[asyncio.Future[None]] = []
-        self._woken = 0
-        self._serving = 0
-        self._held = 0
+        self._woken = 0  # workers that were woken and have not looked for work yet
+        self._serving = 0  # workers, the express worker aside
+        self._held = 0  # of these, those that large batches hold
 
     @property
     def depth(self) -> int:
@@ -109,17 +109,18 @@ class WorkQueue:
         self._held += 1
         self._wake_express()
 
+    def let_go(self) -> None:
+        """A worker is through with a large batch."""
+        self._held -= 1
+
     @property
     def full(self) -> bool:
         """Whether large batches hold every worker but the express worker."""
         return self._held >= self._serving
 
-    def let_go(self) -> None:
-        """It is through with it."""
-        self._held -= 1
-
     @property
     def _express_wanted(self) -> bool:
+        """Whether small work waits that no other worker will take soon."""
         return self._batcher.small_depth > 0 and self.full
 
     def _wake_express(self) -> None:

@@ -16,7 +16,12 @@ from engine.errors import EngineError
 
 @dataclass(eq=False, slots=True)
 class Order:
-    """A letter between its arrival and its answer."""
+    """A letter between its arrival and its answer.
+
+    Attributes:
+        client: whose turn it uses.
+        blame: how much the deaths of scribes that worked on it speak against it, see `BLAME`.
+    """
 
     letter: Letter
     client: str

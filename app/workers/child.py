@@ -48,6 +48,9 @@ class Child:
         command: the program and its first arguments; it is also told the descriptors of its end of
             the control socket and of `fds`, which it inherits, and `arguments`.
         urgent: whether its work is to be done soon; else it yields to others.
+
+    Attributes:
+        dead: it has closed its end of the socket.
     """
 
     def __init__(
@@ -65,8 +68,10 @@ class Child:
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._unpacker = Unpacker()
-        self._waiting: asyncio.Future[Any] | None = None
-        self._reason = CRASHED
+        self._waiting: asyncio.Future[Any] | None = (
+            None  # of whoever waits for a reply, or its death
+        )
+        self._reason = CRASHED  # of its death, see `WorkerDied`
         self._burial: asyncio.Task[None] | None = None
         self._ready = False
         self.dead = False

@@ -137,7 +137,7 @@ def test_workers_tell_what_is_slow_and_what_is_not() -> None:
         (SLOW_S, False),
         *((0.5 * WORKER_SLOW_S, False),) * (SLOW_TIMES + 1),
     ):
-        watch.told(*SMALL, seconds)
+        watch.worker_took(*SMALL, seconds)
         assert watch.slow(*SMALL) == slow
         assert watch.admits(1, *SMALL, 1) != slow
 
