@@ -21,7 +21,7 @@ from app.edge import ANSWERED, ARRIVED, CONNECTION, GONE, HEAD, OUTLAST, REST
 from app.errors import HeadersTooLarge, RequestTimeout, ServiceError
 from app.framing import FIELD_BYTES, LINE_BYTES, accept_head, cause_of, feed
 from app.gate import Gate, Refusal
-from app.heads import NO_HEAD, Heads, Seen, parted, told
+from app.heads import NO_HEAD, Heads, Seen, parted, tell_seen
 from app.headsize import HeadSize
 from app.incoming import SINK_BYTES, Incoming, Wanted
 from app.lanes import Lanes
@@ -107,7 +107,7 @@ class Connection(Parting):
                 return
             self._first = head
         try:
-            if rest := feed(self, told(self, data, head), first):
+            if rest := feed(self, tell_seen(self, data, head), first):
                 self._held.append((bytes(rest), self._came or monotonic()))
         except (HttpParserError, HeadersTooLarge, MemoryError) as error:
             self._refuse(cause_of(error))

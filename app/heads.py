@@ -36,9 +36,9 @@ class Head(NamedTuple):
     """The first bytes of a request as far as they are its head; empty where it is long.
 
     Attributes:
-        fixed: without the `X-Request-Id`.
+        fixed: its bytes without the `X-Request-Id`, by which it is remembered.
         given: that id, in its usual form; empty where there is none.
-        size: of the whole.
+        size: of the whole, in bytes.
         place: where the id was; -1 where there is none.
     """
 
@@ -71,7 +71,7 @@ NO_HEAD = Head(b"", b"", 0)
 
 
 def parted(data: bytes) -> Head:
-    """The head at the beginning of a request."""
+    """The head at the beginning of a request; `NO_HEAD` where it is long, or not whole."""
     end = data.find(b"\r\n\r\n", 0, HEAD_BYTES) + 4
     if end < 4:
         return NO_HEAD
@@ -86,7 +86,7 @@ class Seen:
     """What a remembered head says. Stands in for the parser while it is told.
 
     Attributes:
-        longest: of the id: one that is longer has its head counted anew.
+        longest: id in bytes that the head is known to have room for; with a longer one it is parsed.
     """
 
     __slots__ = ("_headers", "_id", "_url", "longest")
@@ -186,15 +186,15 @@ class Heads:
             self._known[head.fixed, head.place] = Seen(url, headers, len(head.given))
 
 
-def told(owner: HeadReceiver, data: bytes, head: Head) -> bytes:
-    """Tell a connection of what needs no parser.
+def tell_seen(owner: HeadReceiver, data: bytes, head: Head) -> bytes:
+    """Tell a connection what its client sent, where no parser is needed: a head seen before, and its body.
 
     Args:
         data: that came.
         head: parted from it; `NO_HEAD` where no request begins with it.
 
     Returns:
-        What is to be parsed.
+        What is left of the data, for the parser.
     """
     if not owner.unparsed:
         seen = owner.heads.find(head)
