@@ -1,4 +1,4 @@
-"""Keys of a body that no request has: the answer tells what there is in their place."""
+"""Words that a request cannot have: the answer tells what there is in their place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import engine
 from app.routes import keys
 from app.routes.keys import Keys
-from engine.errors import Issue, UnknownField
+from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation
 from engine.words import MOST
 
 
@@ -87,3 +87,23 @@ def test_a_thousand_keys_are_refused_without_a_look_at_each(
         (each,) for each in names
     ]
     assert len(set(asked)) == MOST
+
+
+def test_operations_and_actions_are_known_by_their_names() -> None:
+    keys = Keys(engine.operations())
+    assert keys.operation("max_pool") == "max_pool"
+    for alias, name in {
+        entry["alias"]: name for name, entry in engine.operations().items() if "alias" in entry
+    }.items():
+        assert keys.operation(alias) == name
+    assert keys.action("plan") == "plan"
+    with pytest.raises(UnknownOperation) as no_operation:
+        keys.operation("max_pol")
+    assert [issue.msg for issue in no_operation.value.issues] == [
+        "no such operation; did you mean max_pool?"
+    ]
+    with pytest.raises(UnknownAction) as no_action:
+        keys.action("backwards")
+    assert [issue.msg for issue in no_action.value.issues] == [
+        "no such action; did you mean backward?"
+    ]
