@@ -122,6 +122,27 @@ describe("links", () => {
     await again.done();
   });
 
+  it("of many numbers are opened over a change that is not in the address bar yet", async () => {
+    const { page, done } = await open(browser, link({ op: "conv", c: 16, o: 1, size: "16.16", config: {} }));
+    await settled(page);
+    const x = await packFill({ ...fill("zeros"), data: Float32Array.from({ length: 16 * 16 * 16 }, (_, at) => at % 5) });
+    const hash = link({ op: "conv", c: 16, o: 1, size: "16.16", config: {}, x });
+    expect(hash).toContain("z%3A");
+    await page.evaluate((hash) => {
+      // As long as on a slow machine: the change is due in the address bar before.
+      const whole = Blob.prototype.arrayBuffer;
+      Blob.prototype.arrayBuffer = async function () {
+        await new Promise((over) => setTimeout(over, 1000));
+        return whole.call(this);
+      };
+      document.querySelector<HTMLElement>('[aria-label="increase Stride"]')?.click();
+      location.hash = hash;
+    }, hash);
+    await page.waitForFunction(() => window.convoke.value("x")[4] === 4);
+    expect(await page.evaluate(() => location.hash)).toContain("z%3A");
+    await done();
+  });
+
   it("that are too long for browsers are not put in the address bar, and the page says so and copies them", async () => {
     const rng = random(3);
     const data = Float32Array.from({ length: 16 * 32 * 32 }, () => Math.tan(rng() * 3));

@@ -50,10 +50,15 @@ function followCell(app: App): void {
   });
 }
 
-/** Makes the state that of a link. What is packed in it takes a moment, in which another may come. */
-export async function open(app: App, hash: string): Promise<void> {
-  const unpacked = await unpack(hash);
-  if (location.hash === hash) apply(app, readHash(hash, unpacked));
+/**
+ * Makes the state that of a link. What is packed in it takes a moment, in which another may come.
+ * @param unpacked is called before the state is changed.
+ */
+export async function open(app: App, hash: string, unpacked = () => {}): Promise<void> {
+  const fills = await unpack(hash);
+  if (location.hash !== hash) return;
+  unpacked();
+  apply(app, readHash(hash, fills));
 }
 
 /** The view that a link opens, whatever it says. */
@@ -67,6 +72,8 @@ interface Late {
   readonly linked: ReturnType<typeof linkedOf>;
   /** A whole layer took the place of another here: the browser's way back leads to that one. */
   readonly leapt: boolean;
+  /** The count of links from the address bar; what was on show before one is not written over it. */
+  readonly links: number;
   /** Something newer takes its place. */
   dropped: boolean;
 }
@@ -78,6 +85,8 @@ export function followAddress(app: App): void {
   /** The address that the last leap was made from. */
   let origin: string | null = null;
   let late: Late | null = null;
+  let links = 0;
+  let unpacking = false;
   let leaps = app.leaps.peek();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let writing = Promise.resolve();
@@ -85,14 +94,23 @@ export function followAddress(app: App): void {
   addEventListener("hashchange", () => {
     if (location.hash === known) return;
     known = location.hash;
-    late = origin = null;
-    void open(app, known);
+    unpacking = true;
+    forget();
+    void open(app, known, () => {
+      unpacking = false;
+      forget();
+    });
   });
+  const forget = () => {
+    clearTimeout(timer);
+    late = origin = null;
+    links += 1;
+  };
 
   const put = async (one: Late) => {
     const hash = await packHash(one.linked);
     // Another address is on its way into the state: it must not be written over. Nor must a newer state.
-    if (one.dropped || location.hash !== known) return;
+    if (one.dropped || unpacking || one.links !== links || location.hash !== known) return;
     const long = hash.length > LONGEST;
     if (long !== app.unlinked.peek()) app.unlinked.set(long);
     if (long) return;
@@ -133,7 +151,7 @@ export function followAddress(app: App): void {
       if (leapt || before.linked.view !== linked.view) queue(before);
       else before.dropped = true;
     }
-    const now = { linked, leapt: leapt || before?.dropped === true && before.leapt, dropped: false };
+    const now = { linked, leapt: leapt || before?.dropped === true && before.leapt, links, dropped: false };
     late = now;
     timer = setTimeout(() => queue(now), PAUSE_MS);
   });
