@@ -17,10 +17,16 @@ import engine
 from app.limits import table as limits_table
 from app.problems import KINDS
 from app.settings import table as settings_table
-from docs import measured, metrics
+from docs import measured, metrics, modules
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/api.md", "docs/operating.md", "docs/performance.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/api.md",
+    "docs/kernels.md",
+    "docs/operating.md",
+    "docs/performance.md",
+)
 
 Schema = Mapping[str, Any]
 
@@ -38,6 +44,7 @@ def parts() -> dict[str, str]:
         "kernels": measured.kernels(),
         "limits": measured.limits(),
         "service": measured.service(),
+        "modules": modules.table(),
     }
 
 
