@@ -3,7 +3,7 @@
 Where taps lie apart, an input that gathers meets few outputs among its taps, or planes that are folded have
 few columns that belong to outputs. So work is estimated for each way, in multiplications, from integers
 alone. What a number and a call take beside them was fitted to the times of 1800 random layers
-(docs/performance.md). For taps that lie together, estimates decide in small layers; large ones have a rule
+(docs/kernels.md). For taps that lie together, estimates decide in small layers; large ones have a rule
 that was measured on layers of networks.
 """
 

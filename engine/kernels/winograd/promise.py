@@ -2,7 +2,7 @@
 
 Limits are worked out for each sample, or for each request where its samples are added: the largest number
 that tiles may have, or 0 where a plain sum is to do it all. They come from how even the numbers are (see
-`evenness`), by thresholds that searching many kinds of numbers gave (docs/performance.md), and from the
+`evenness`), by thresholds that searching many kinds of numbers gave (docs/precision.md), and from the
 digits of products.
 """
 
