@@ -22,10 +22,7 @@ def read_config(kind: type[C], values: object, dims: int) -> C:
     Raises:
         InvalidValue, UnknownField, MissingField: by kind of mistake; InvalidRequest where mixed.
     """
-    if values is None:
-        values = {}
-    if not isinstance(values, Mapping):
-        raise fail(InvalidValue, LOC, "not a map", "a map of fields", type(values).__name__)
+    values = fields_of(values)
     table = options(kind)
     errors = unknown_fields(values, table, LOC)
     known: dict[str, Any] = {}
@@ -40,6 +37,15 @@ def read_config(kind: type[C], values: object, dims: int) -> C:
     if errors:
         raise merged(errors)
     return kind(**known)
+
+
+def fields_of(values: object) -> Mapping[Any, Any]:
+    """A config as a map of its fields, empty where it is None; raises InvalidValue for what is no map."""
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise fail(InvalidValue, LOC, "not a map", "a map of fields", type(values).__name__)
+    return values
 
 
 def _accepted(entry: Option) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,17 +18,18 @@ from numpy.typing import NDArray
 from engine.activation_option import ACTIVATION, require_held
 from engine.arena import PART_BYTES, SCRATCH_BYTES
 from engine.arrangement import Arrangement
-from engine.errors import InvalidValue, fail
-from engine.geometry import Axis, same_padding
+from engine.errors import EngineError, ShapeMismatch, fail
+from engine.geometry import Axis
 from engine.kernels.activations.table import IDENTITY, Activation, activate, activate_backward
 from engine.kernels.correlation import Correlation
 from engine.kernels.dispatch import adjoint_algorithm, forward_algorithm, weight_algorithm
 from engine.kernels.requests import average_by_request, sum_by_request
 from engine.kernels.weight_bytes import forward_bytes, rearranged_bytes
-from engine.layouts import channels_first, read_layout, read_weight_layout, split_tail
-from engine.operation import Operation, Tails, require_rank, require_tail
+from engine.layouts import channels_first, fitting
+from engine.operation import Operation, Tails
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
 from engine.plans import Action, Plan
+from engine.reading import Reading, read_shapes
 from engine.threads import for_each
 
 Array = NDArray[Any]
@@ -131,16 +132,23 @@ class Convolution(Operation):
         """Inputs from the first to the last that one output sees."""
         return axis.extent
 
+    @abstractmethod
+    def fits(self, groups: int, channels: int, outer: int, inner: int) -> bool:
+        """Whether weights whose first axes are `outer` and `inner` go with `channels` of x."""
+
     def reading(self, config: ConvolutionConfig, tails: Tails) -> Reading:
-        """Layouts, channels and taps of the tensors, checked against each other."""
-        dims = len(require_tail(tails, "x")) - 1
-        channels_last = read_layout(config.layout, dims)
-        order = read_weight_layout(config.weight_layout, dims, channels_last, self.canonical)
-        weight = require_tail(tails, "weight")
-        require_rank("weight", weight, dims)
-        channels, sizes = split_tail(tails["x"], channels_last)
-        outer, inner, *kernel = (weight[axis] for axis in order)
-        return Reading(channels_last, order, channels, sizes, outer, inner, tuple(kernel))
+        """Layouts, channels and taps of the tensors, checked against each other; see `read_shapes`."""
+        return read_shapes(config.layout, config.weight_layout, self.canonical, tails)
+
+    def misfit(
+        self, config: ConvolutionConfig, tails: Tails, axis: int, what: str, expected: int
+    ) -> EngineError:
+        """The error of weights whose `axis` is not that of x, and the layouts in which it would be."""
+        weight = tails["weight"]
+        layouts, fits = (config.layout, config.weight_layout), partial(self.fits, config.groups)
+        meant = fitting(layouts, tails["x"], weight, self.canonical, fits)
+        loc, msg = ("weight", "shape", axis), f"{what} do not fit x{meant}"
+        return fail(ShapeMismatch, loc, msg, str(expected), weight[axis])
 
     def planned(
         self,
@@ -247,47 +255,6 @@ class Convolution(Operation):
             bias = bias.reshape(c.groups, -1)
         weights = geometry.weights(given["weight"], adjoint=self.adjoint)
         self.apply(c, geometry.grouped(given["x"]), weights, bias, geometry.grouped(y))
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What the shapes of x and weight say: `outer` and `inner` are the weight's first two axes."""
-
-    channels_last: bool
-    order: tuple[int, ...]
-    channels: int
-    sizes: tuple[int, ...]
-    outer: int
-    inner: int
-    kernel: tuple[int, ...]
-
-    @property
-    def taps_apart(self) -> bool:
-        """Whether weights end with an axis of channels, so that those of a tap lie side by side."""
-        return len(self.order) - 1 in self.order[:2]
-
-    @property
-    def channel_axis(self) -> int:
-        """Where the channels stand in the shape of x."""
-        return len(self.sizes) + 1 if self.channels_last else 1
-
-
-def resolve_padding(
-    padding: str | Pads, axis: int, dims: int, size: int, extent: int, stride: int
-) -> tuple[int, int]:
-    """The (low, high) padding of one axis of a convolution that reads `size` inputs."""
-    if not isinstance(padding, str):
-        return padding[axis]
-    if padding == "valid":
-        return 0, 0
-    if padding == "full":
-        return extent - 1, extent - 1
-    if padding == "causal":
-        if dims != 1:
-            loc = ("config", "padding")
-            raise fail(InvalidValue, loc, "causal is for one spatial dimension", "1", dims)
-        return extent - 1, 0
-    return same_padding(size, extent, stride, lower=padding == "same_lower")
 
 
 @lru_cache(maxsize=1024)

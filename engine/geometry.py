@@ -31,7 +31,7 @@ class Axis:
     @property
     def extent(self) -> int:
         """Input positions from the first to the last tap of a window."""
-        return self.dilation * (self.kernel - 1) + 1
+        return extent(self.kernel, self.dilation)
 
     def outputs_of(self, tap: int, lo: int, hi: int) -> tuple[int, int]:
         """The part of the outputs [lo, hi) whose `tap` falls on a real input, as a half-open range."""
@@ -98,6 +98,11 @@ class Adaptive:
 Windows = Axis | Adaptive
 
 
+def extent(kernel: int, dilation: int) -> int:
+    """Input positions from the first to the last of `kernel` taps that lie `dilation` apart."""
+    return dilation * (kernel - 1) + 1
+
+
 def strided_out(
     size: int, extent: int, stride: int, low: int, high: int, ceil: bool = False
 ) -> int:
@@ -115,7 +120,11 @@ def strided_out(
 
 def same_padding(size: int, extent: int, stride: int, lower: bool) -> tuple[int, int]:
     """Padding for which the output has ceil(size / stride); an odd pixel goes to the end, or the start."""
-    total = max((-(-size // stride) - 1) * stride + extent - size, 0)
+    return halved(max((-(-size // stride) - 1) * stride + extent - size, 0), lower)
+
+
+def halved(total: int, lower: bool) -> tuple[int, int]:
+    """Padding of `total` pixels at both ends together; an odd one is at the end, or the start."""
     small = total // 2
     return (total - small, small) if lower else (small, total - small)
 

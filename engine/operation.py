@@ -188,19 +188,6 @@ def require_groups(channels: int, groups: int, name: str, loc_axis: int) -> None
         raise fail(ShapeMismatch, loc, "channels do not divide into groups", expected, channels)
 
 
-def require_rank(name: str, shape: tuple[int, ...], dims: int) -> None:
-    """Raise ShapeMismatch unless a tensor has as many axes as x; with one more, x may lack that of N."""
-    rank = dims + 2
-    if len(shape) == rank:
-        return
-    expected = f"{rank} axes, as x has (samples, channels, {dims} spatial)"
-    if len(shape) == rank + 1:
-        expected += f"; or an x with {rank + 1}, if its axis of samples was left out"
-    raise fail(
-        ShapeMismatch, (name, "shape"), "x has another number of axes", expected, list(shape)
-    )
-
-
 def require_shape(name: str, got: tuple[int, ...], expected: tuple[int, ...]) -> None:
     """Raise ShapeMismatch unless the shapes are equal."""
     if got != expected:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, ClassVar, Protocol
 
-from engine.geometry import Adaptive, Axis, Windows, same_padding, strided_out
+from engine.geometry import Adaptive, Axis, Windows, extent, same_padding, strided_out
 from engine.kernels.pools.pooling import Pooling
 from engine.kernels.pools.windows import passes
 from engine.layouts import read_layout, sample_tail, split_tail
@@ -133,14 +133,14 @@ def fixed_windows(config: _Fixed, sizes: Sequence[int], channels_last: bool) -> 
     for i, size in enumerate(sizes):
         kernel, dilation = config.kernel[i], config.dilation[i]
         stride = kernel if config.stride is None else config.stride[i]
-        extent = dilation * (kernel - 1) + 1
+        reach = extent(kernel, dilation)
         if config.padding == "valid":
             low, high = 0, 0
         elif isinstance(config.padding, str):
-            low, high = same_padding(size, extent, stride, config.padding == "same_lower")
+            low, high = same_padding(size, reach, stride, config.padding == "same_lower")
         else:
             low, high = config.padding[i]
-        out = strided_out(size, extent, stride, low, high, config.ceil_mode)
+        out = strided_out(size, reach, stride, low, high, config.ceil_mode)
         axes.append(Axis(size, kernel, stride, dilation, low, high, out))
     # With ceil mode even the first window may reach past the end, by less than a stride.
     needed = [
@@ -154,7 +154,11 @@ def fixed_windows(config: _Fixed, sizes: Sequence[int], channels_last: bool) -> 
     return tuple(axes)
 
 
-def adaptive_windows(config: AdaptiveConfig, sizes: Sequence[int]) -> tuple[Windows, ...]:
+def adaptive_windows(
+    config: AdaptiveConfig,
+    sizes: Sequence[int],
+    channels_last: bool,  # noqa: ARG001
+) -> tuple[Windows, ...]:
     """Windows that divide each axis as evenly as integers allow; fixed ones where all are of one size."""
     pairs = [
         (size, size if out is None else out)

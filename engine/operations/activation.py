@@ -1,4 +1,4 @@
-"""Elementwise activations as a layer of their own; the formulas are in `kernels/activations.py`."""
+"""Elementwise activations as a layer of their own; the formulas are in `kernels/activations/`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from engine.activation_option import ActivationKind, activation_schemas, require_held
 from engine.arena import SCRATCH_BYTES
-from engine.errors import InvalidValue, fail
+from engine.configs import LOC, fields_of
 from engine.kernels.activations.table import Activation, activate, activate_backward
 from engine.operation import Parameterless, Tails, require_tail
 from engine.options import Schema
@@ -37,11 +37,7 @@ class ActivationOperation(Parameterless):
     )
 
     def read_config(self, config: object, dims: int) -> Activation:
-        values = {} if config is None else config
-        if not isinstance(values, Mapping):
-            got = type(values).__name__
-            raise fail(InvalidValue, ("config",), "not a map", "a map of fields", got)
-        return ActivationKind().read_map(values, ("config",), dims)
+        return ActivationKind().read_map(fields_of(config), LOC, dims)
 
     def schema(self) -> Schema:
         return {"type": "object", "required": ["name"], "oneOf": activation_schemas()}

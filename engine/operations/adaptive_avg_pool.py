@@ -5,13 +5,12 @@ As PyTorch's AdaptiveAvgPool1d to 3d; `output_size` 1 is global average pooling.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
 from engine.averaging import Averaging, members
-from engine.geometry import Tile, Windows
+from engine.geometry import Tile
 from engine.kernels.pools.windows import bounds
 from engine.plans import Plan
 from engine.pool import AdaptiveConfig, adaptive_windows
@@ -27,13 +26,7 @@ class AdaptiveAvgPool(Averaging):
     config = AdaptiveConfig
     examples = ({"config": {"output_size": 1}, "shapes": {"x": [1, 2, 4, 4]}},)
 
-    def windows(
-        self,
-        config: AdaptiveConfig,
-        sizes: Sequence[int],
-        channels_last: bool,  # noqa: ARG002
-    ) -> tuple[Windows, ...]:
-        return adaptive_windows(config, sizes)
+    windows = staticmethod(adaptive_windows)
 
     def divisor(self, plan: Plan, tile: Tile) -> Array:
         """Members of each window of a tile, broadcast to (*T)."""

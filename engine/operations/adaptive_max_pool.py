@@ -6,13 +6,12 @@ first maximum in row-major order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
-from engine.geometry import Windows
 from engine.kernels.pools.maxima import write_maxima, write_routed
 from engine.layouts import channels_first
 from engine.options import Flag, option
@@ -37,13 +36,7 @@ class AdaptiveMaxPool(Pool):
     config = AdaptiveMaxPoolConfig
     examples = ({"config": {"output_size": [2, 3]}, "shapes": {"x": [1, 1, 5, 5]}},)
 
-    def windows(
-        self,
-        config: AdaptiveConfig,
-        sizes: Sequence[int],
-        channels_last: bool,  # noqa: ARG002
-    ) -> tuple[Windows, ...]:
-        return adaptive_windows(config, sizes)
+    windows = staticmethod(adaptive_windows)
 
     def outputs(self) -> tuple[str, ...]:
         return ("y", "indices")

@@ -11,26 +11,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from engine.convolution import (
     Convolution,
     ConvolutionConfig,
-    resolve_padding,
 )
-from engine.errors import InvalidValue, ShapeMismatch, fail
-from engine.geometry import Axis, strided_out
-from engine.kernels.correlation import Correlation
+from engine.errors import InvalidValue, fail
+from engine.geometry import Axis, extent, strided_out
 from engine.kernels.dispatch import (
     correlate,
     correlate_input,
     correlate_weight,
 )
-from engine.layouts import fitting, sample_tail
+from engine.layouts import sample_tail
 from engine.operation import Tails, require_groups, require_output
 from engine.options import Choice, option
-from engine.plans import Plan, compute_dtype
+from engine.plans import Plan
+from engine.reading import resolve_padding
 
 Array = NDArray[Any]
 
@@ -63,51 +61,36 @@ class Conv(Convolution):
         reading = self.reading(config, tails)
         require_groups(reading.channels, config.groups, "x", reading.channel_axis)
         require_groups(reading.outer, config.groups, "weight", reading.order[0])
-        expected = reading.channels // config.groups
-        if reading.inner != expected:
-            loc = ("weight", "shape", reading.order[1])
-            msg = f"input channels per group do not fit x{self._meant(config, tails)}"
-            raise fail(ShapeMismatch, loc, msg, str(expected), reading.inner)
+        if not self.fits(config.groups, reading.channels, reading.outer, reading.inner):
+            expected = reading.channels // config.groups
+            what = "input channels per group"
+            raise self.misfit(config, tails, reading.order[1], what, expected)
         axes = tuple(
             self._axis(config, reading.sizes, reading.kernel, i) for i in range(len(reading.sizes))
         )
         positions = tuple(axis.out for axis in axes)
         needed = [axis.extent - axis.low - axis.high for axis in axes]
         require_output(positions, reading.sizes, needed, reading.channels_last)
-        correlation = Correlation(
-            axes=axes,
-            groups=config.groups,
-            channels=reading.inner,
-            outputs=reading.outer // config.groups,
-            mode=config.padding_mode,
-            itemsize=np.dtype(compute_dtype(dtype)).itemsize,
-            wanted=config.algorithm,
-            channels_last=reading.channels_last,
-            taps_apart=reading.taps_apart,
+        correlation = reading.correlation(
+            axes, config.groups, config.padding_mode, config.algorithm, dtype
         )
         y = sample_tail(reading.outer, positions, reading.channels_last)
         return self.planned(config, tails, dtype, reading, y, reading.outer, correlation)
 
-    def _meant(self, config: ConvConfig, tails: Tails) -> str:
-        """What else the layouts may be, see `fitting`."""
-
-        def fits(channels: int, outer: int, inner: int) -> bool:
-            return not outer % config.groups and inner * config.groups == channels
-
-        layouts = config.layout, config.weight_layout
-        return fitting(layouts, tails["x"], tails["weight"], self.canonical, fits)
+    def fits(self, groups: int, channels: int, outer: int, inner: int) -> bool:
+        return not outer % groups and inner * groups == channels
 
     @staticmethod
     def _axis(config: ConvConfig, sizes: Sequence[int], kernel: Sequence[int], axis: int) -> Axis:
         size, stride, dilation = sizes[axis], config.stride[axis], config.dilation[axis]
-        extent = dilation * (kernel[axis] - 1) + 1
-        low, high = resolve_padding(config.padding, axis, len(sizes), size, extent, stride)
+        reach = extent(kernel[axis], dilation)
+        low, high = resolve_padding(config.padding, axis, len(sizes), size, reach, stride)
         most = {"reflect": size - 1, "circular": size}.get(config.padding_mode)
         if most is not None and max(low, high) > most:
             loc = ("config", "padding")
             msg = f"{config.padding_mode} padding is larger than the input allows"
             raise fail(InvalidValue, loc, msg, f"at most {most} on axis {axis}", max(low, high))
-        out = strided_out(size, extent, stride, low, high)
+        out = strided_out(size, reach, stride, low, high)
         return Axis(size, kernel[axis], stride, dilation, low, high, out)
 
     apply = staticmethod(correlate)

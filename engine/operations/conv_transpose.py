@@ -18,18 +18,17 @@ from numpy.typing import NDArray
 from engine.convolution import (
     Convolution,
     ConvolutionConfig,
-    Reading,
-    resolve_padding,
 )
-from engine.errors import InvalidValue, ShapeMismatch, fail
-from engine.geometry import Axis
+from engine.errors import InvalidValue, fail
+from engine.geometry import Axis, extent, halved
 from engine.kernels.correlation import Correlation
 from engine.kernels.dispatch import correlate, correlate_input, correlate_weight
 from engine.kernels.nan import settle
-from engine.layouts import fitting, sample_tail
+from engine.layouts import sample_tail
 from engine.operation import Tails, require_groups, require_output
 from engine.options import PerAxis, option
-from engine.plans import Plan, compute_dtype
+from engine.plans import Plan
+from engine.reading import Reading, resolve_padding
 
 Array = NDArray[Any]
 
@@ -67,10 +66,8 @@ class ConvTranspose(Convolution):
     def plan(self, config: ConvTransposeConfig, tails: Tails, dtype: str) -> Plan:
         reading = self.reading(config, tails)
         require_groups(reading.channels, config.groups, "x", reading.channel_axis)
-        if reading.outer != reading.channels:
-            loc = ("weight", "shape", reading.order[0])
-            msg = f"input channels do not fit x{self._meant(config, tails)}"
-            raise fail(ShapeMismatch, loc, msg, str(reading.channels), reading.outer)
+        if not self.fits(config.groups, reading.channels, reading.outer, reading.inner):
+            raise self.misfit(config, tails, reading.order[0], "input channels", reading.channels)
         axes = tuple(self._axis(config, reading, i) for i in range(len(reading.sizes)))
         positions = tuple(axis.size for axis in axes)
         needed = [
@@ -78,50 +75,30 @@ class ConvTranspose(Convolution):
         ]
         require_output(positions, reading.sizes, needed, reading.channels_last)
         # The convolution whose adjoint this is: it reads y and gives x.
-        correlation = Correlation(
-            axes=axes,
-            groups=config.groups,
-            channels=reading.inner,
-            outputs=reading.channels // config.groups,
-            mode="zeros",
-            itemsize=np.dtype(compute_dtype(dtype)).itemsize,
-            wanted=config.algorithm,
-            channels_last=reading.channels_last,
-            taps_apart=reading.taps_apart,
-        )
+        correlation = reading.correlation(axes, config.groups, "zeros", config.algorithm, dtype)
         outputs = reading.inner * config.groups
         y = sample_tail(outputs, positions, reading.channels_last)
         return self.planned(config, tails, dtype, reading, y, outputs, correlation)
 
-    def _meant(self, config: ConvTransposeConfig, tails: Tails) -> str:
-        """What else the layouts may be, see `fitting`."""
-
-        def fits(channels: int, outer: int, _: int) -> bool:
-            return outer == channels and not channels % config.groups
-
-        layouts = config.layout, config.weight_layout
-        return fitting(layouts, tails["x"], tails["weight"], self.canonical, fits)
+    def fits(self, groups: int, channels: int, outer: int, inner: int) -> bool:  # noqa: ARG002
+        return outer == channels and not channels % groups
 
     def _axis(self, config: ConvTransposeConfig, reading: Reading, axis: int) -> Axis:
         count, kernel = reading.sizes[axis], reading.kernel[axis]
         stride, dilation = config.stride[axis], config.dilation[axis]
-        extent = dilation * (kernel - 1) + 1
+        window = extent(kernel, dilation)
         extra, limit = config.output_padding[axis], max(stride, dilation)
         if extra >= limit:
             loc = ("config", "output_padding", axis)
             raise fail(InvalidValue, loc, "too large", f"less than {limit} on axis {axis}", extra)
-        reach = (count - 1) * stride + extent
+        reach = (count - 1) * stride + window
         wanted = None if config.output_size is None else config.output_size[axis]
         if config.padding in _SAME:
             size = count * stride if wanted is None else wanted
-            total = max(reach + extra - size, 0)
-            small = total // 2
-            low, high = (total - small, small) if config.padding == "same_lower" else (
-                small, total - small
-            )  # fmt: skip
+            low, high = halved(max(reach + extra - size, 0), config.padding == "same_lower")
         else:
             dims = len(reading.sizes)
-            low, high = resolve_padding(config.padding, axis, dims, count, extent, stride)
+            low, high = resolve_padding(config.padding, axis, dims, count, window, stride)
             size = reach - low - high + extra if wanted is None else wanted
         if wanted is not None:
             smallest = reach - low - high
