@@ -138,6 +138,10 @@ def plan(
         shapes: the shape of each tensor that `forward` would get.
         dtype: of all tensors but `indices`; one of integers is that of `x`, beside float32.
 
+    Returns:
+        The shape of every tensor, gradients included, paddings, receptive field, FLOPs and bytes; its
+        `report()` has them as a plain map.
+
     Raises:
         EngineError: the one that `forward` would raise.
     """

@@ -158,7 +158,7 @@ def describe_tensors(operation: Operation) -> dict[str, dict[str, str]]:
 
 
 def require_tail(tails: Tails, name: str) -> tuple[int, ...]:
-    """The shape of a tensor that the plan cannot do without."""
+    """The shape of a tensor that the plan cannot do without; raises MissingField where it is not given."""
     if name not in tails:
         raise fail(MissingField, (name,), "required", f"the shape of {name}", None)
     return tails[name]

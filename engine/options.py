@@ -33,7 +33,15 @@ class Kind(Protocol):
 
 
 def read_integer(value: object, loc: Loc, minimum: int, also: str = "") -> int:
-    """Read one bounded integer; `also` is what else is expected in its place."""
+    """Read one integer from `minimum` to LARGEST; a bool is none, nor is 2.0.
+
+    Args:
+        loc: where the value stands, for the error.
+        also: what else is expected in its place, for the error.
+
+    Raises:
+        InvalidValue: the value is none, or out of range.
+    """
     msg = "not an integer"
     if isinstance(value, int) and not isinstance(value, bool):
         if minimum <= value <= LARGEST:

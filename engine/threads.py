@@ -99,7 +99,7 @@ def get_threads() -> int:
     return _threads
 
 
-def alike(samples: int, most: int) -> int:
+def samples_each(samples: int, most: int) -> int:
     """Samples of each of as few blocks of at most `most` as are alike, and as many for each thread."""
     threads = _threads
     blocks = -(-samples // (most * threads)) * threads

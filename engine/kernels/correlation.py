@@ -51,9 +51,17 @@ multiply as many times what the plan counts."""
 class Correlation:
     """A correlation's geometry: all integers, no samples.
 
-    `mode` names the padding mode; `wanted` is the algorithm asked for. With `channels_last` the
-    arrays are views of memory in which all channels of a position are consecutive. With `taps_apart`
-    weights have all channels, or all outputs, of a tap side by side (HWIO, OHWI).
+    Arrays are x (N, G, C, *S), y (N, G, O, *P) and weights (G, O, C·K), K being all taps of a window.
+
+    Attributes:
+        axes: the window along each spatial axis, S inputs and P outputs.
+        groups, channels, outputs: G, and C and O of each group.
+        mode: of the padding, by its name in a config.
+        itemsize: bytes of a number, the same in all arrays.
+        wanted: the algorithm asked for.
+        channels_last: whether x and y are views of memory in which all channels of a position are
+            consecutive.
+        taps_apart: whether weights have all channels, or all outputs, of a tap side by side (HWIO, OHWI).
     """
 
     axes: tuple[Axis, ...]

@@ -66,6 +66,7 @@ def joins(c: Correlation) -> bool:
 
 @lru_cache(maxsize=4096)
 def plain_kernel(c: Correlation) -> str:
+    """The name in `PLAIN` of what makes the plain sum of a layer whose weights are (G, O, C·K)."""
     if single.suits(c):
         return "single"
     if bounds.pay(c) and pixels.suits(c):
@@ -160,6 +161,7 @@ def correlate_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
 
 @lru_cache(maxsize=4096)
 def input_kernel(c: Correlation) -> Input:
+    """What writes the gradient of x, called as `correlate_input` is."""
     if bordered.suits(c):
         return _bordered
     if single.suits(c):
@@ -260,6 +262,7 @@ def _sum_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Ar
 
 @lru_cache(maxsize=4096)
 def plain_weight(c: Correlation) -> Weight:
+    """What makes the gradient of the weight as a plain sum, called as `correlate_weight` is."""
     if single.suits(c):
         return single.backward_weight
     if bounds.pay_for_weight(c) and pixels.suits(c):

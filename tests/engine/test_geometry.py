@@ -14,6 +14,8 @@ from engine.geometry import (
     Axis,
     block_tile,
     blocking,
+    even,
+    halved,
     lengths,
     ranges,
     row_major,
@@ -183,3 +185,29 @@ def test_an_input_is_seen_by_as_many_outputs_as_lie_between_the_first_and_the_la
         for tap in range(kernel):
             readers.setdefault(axis.input_of(tap, output), []).append(output)
     assert axis.sight == max(max(seen) - min(seen) + 1 for seen in readers.values())
+
+
+@pytest.mark.parametrize(
+    ("size", "most", "each"),
+    [(10, 4, 4), (9, 4, 3), (8, 4, 4), (3, 4, 3), (7, 1, 1), (0, 4, 1), (5, 0, 1)],
+)
+def test_even_cuts_are_as_few_as_can_be_and_alike(size: int, most: int, each: int) -> None:
+    assert even(size, most) == each
+
+
+@given(st.integers(1, 300), st.integers(1, 50))
+def test_even_cuts_are_no_more_than_the_longest_ones(size: int, most: int) -> None:
+    each = even(size, most)
+    assert each <= most
+    cuts = [hi - lo for lo, hi in ranges(size, each)]
+    assert len(cuts) == len(ranges(size, most))
+    assert max(cuts) == min(most, -(-size // len(cuts)))
+
+
+@pytest.mark.parametrize(
+    ("total", "lower", "pads"), [(5, False, (2, 3)), (5, True, (3, 2)), (4, True, (2, 2))]
+)
+def test_an_odd_pixel_of_padding_goes_to_one_end(
+    total: int, lower: bool, pads: tuple[int, int]
+) -> None:
+    assert halved(total, lower) == pads

@@ -168,3 +168,10 @@ def test_a_thousand_unknown_fields_are_refused_without_a_look_at_each(
     config = fields if where == "config" else {"activation": {"name": "elu", **fields}}
     assert said(engine.forward, "conv", config, **CONV).count("no such field") == 1000
     assert len(asked) == MOST
+
+
+def test_names_of_more_than_32_characters_are_not_compared() -> None:
+    """Comparing takes time that grows with the square of their length."""
+    known = "a" * 31
+    assert did_you_mean(known + "b", [known]) == f"; did you mean {known}?"
+    assert did_you_mean(known + "bb", [known]) == ""

@@ -30,7 +30,7 @@ from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.requests import SHARES, in_shares, samples_of
 from engine.kernels.viewing import viewed
-from engine.threads import alike, check_stop, for_each
+from engine.threads import check_stop, for_each, samples_each
 
 Array = NDArray[Any]
 
@@ -112,7 +112,7 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         if made is None:
             np.copyto(target, out.reshape(target.shape))
 
-    samples = most if c.flops * len(x) < SHARED_FLOPS else alike(len(x), most)
+    samples = most if c.flops * len(x) < SHARED_FLOPS else samples_each(len(x), most)
     cuts = list(product(slices(len(x), samples), c.forward_tiles))
     for_each(block, gathered.with_outputs(c, cuts), c.flops * len(x))
 

@@ -32,7 +32,7 @@ from engine.kernels.requests import (
     sum_samples,
 )
 from engine.kernels.viewing import flat_view
-from engine.threads import alike, for_each
+from engine.threads import for_each, samples_each
 
 Array = NDArray[Any]
 Cut = tuple[Sequence[RequestBlock], int, Correlation, slice]
@@ -87,11 +87,11 @@ def _blocks(samples: int, most: int) -> tuple[tuple[int, int], ...]:
     """One block of at most `most` samples, or some that are alike for each thread."""
     if samples <= most:
         return ((0, samples),) if samples else ()
-    return ranges(samples, alike(samples, most))
+    return ranges(samples, samples_each(samples, most))
 
 
 def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
-    """Write dx (N, G, C, *S), the adjoint of `forward` in x, from dy (N, G, O, *P)."""
+    """Write dx (N, G, C, *S), the adjoint of `forward` in x, from dy (N, G, O, *P) and w (G, O, C·K)."""
     turned = w.swapaxes(1, 2)
 
     def block(lo: int, hi: int) -> None:

@@ -23,7 +23,7 @@ from engine.kernels.nan import settle
 from engine.kernels.patches import gather, lay, scatter, within
 from engine.kernels.products import LINE, in_place_last, multiply
 from engine.kernels.viewing import flat_view
-from engine.threads import alike, for_each, get_threads
+from engine.threads import for_each, get_threads, samples_each
 
 Array = NDArray[Any]
 
@@ -69,7 +69,7 @@ def _lies_last(y: Array) -> bool:
 def _together(c: Correlation, samples: int) -> int:
     """Samples of a block: as many in each, and as many blocks for each thread, if that is worth it."""
     most = c.forward_blocks.samples
-    return most if c.flops * samples < SHARED_FLOPS else alike(samples, most)
+    return most if c.flops * samples < SHARED_FLOPS else samples_each(samples, most)
 
 
 def forward_block(
@@ -141,7 +141,7 @@ def _block(c: Correlation, tile: Tile, lead: tuple[int, ...], apart: bool, last:
 
 
 def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
-    """Write dx (N, G, C, *S), the adjoint of `forward` in x, from dy (N, G, O, *P)."""
+    """Write dx (N, G, C, *S), the adjoint of `forward` in x, from dy (N, G, O, *P) and w (G, O, C·K)."""
     blocks = c.input_blocks
     put = lay if c.disjoint else scatter
     covered = c.disjoint and all(axis.out * axis.stride == axis.size for axis in c.axes)

@@ -7,7 +7,7 @@ a register at a time and adds up each of them in an order of its own; only its k
 columns may have another. OpenBLAS's for float32 and 512-bit vectors have the same; those for Haswell and
 Zen do not, nor do those for float64.
 
-That is what this BLAS does, and no promise of BLAS. So before the first product of a size, `alike`
+That is what this BLAS does, and no promise of BLAS. So before the first product of a size, `same_bits`
 multiplies random numbers, each sample alone and any number of them together, and compares all bits.
 Samples share products only where they agree: the results are those of single products in any case.
 """
@@ -78,7 +78,7 @@ def probe_bytes(c: Correlation) -> int:
 
 
 @lru_cache(maxsize=256)
-def alike(rows: int, depth: int, columns: int, turned: bool = False) -> bool:
+def same_bits(rows: int, depth: int, columns: int, turned: bool = False) -> bool:
     """True if products of 1 to SAMPLES times as many columns have the same bits in each of them.
 
     `turned` tells that the left operand is read across its memory.
@@ -107,7 +107,7 @@ def _product(left: Array, right: Array) -> Array:
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, 1, O, *P) from x (N, 1, C, *S), w (1, O, C·K) and bias (1, O) or None."""
     columns, samples = c.places, x.shape[0]
-    joint = samples > 1 and all(alike(*sizes, columns) for sizes in _products(c))
+    joint = samples > 1 and all(same_bits(*sizes, columns) for sizes in _products(c))
     offset = None if bias is None else bias[0].reshape(-1, *(1,) * len(c.axes))
 
     def block(lo: int, hi: int, shares: tuple[Range, ...]) -> None:

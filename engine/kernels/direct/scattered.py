@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from engine.arena import PART_BYTES, part
 from engine.geometry import even, lengths, ranges
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
-from engine.kernels.direct.joined import SAMPLES, alike
+from engine.kernels.direct.joined import SAMPLES, same_bits
 from engine.kernels.nan import settle
 from engine.kernels.patches import scatter
 from engine.kernels.products import UNPACKED
@@ -80,7 +80,7 @@ def pay(c: Correlation) -> bool:
 
 @lru_cache(maxsize=1024)
 def _products(c: Correlation) -> frozenset[Sizes]:
-    """What `alike` is asked of all products that samples may share; none where they may not."""
+    """What `same_bits` is asked of all products that samples may share; none where they may not."""
     samples, channels = _cut(c)
     sizes = [each * c.taps for each in lengths(c.channels, channels)]
     # Smaller products are made in place, and bits then depend on their width.
@@ -99,7 +99,7 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     """Write dx (N, 1, C, *S), the adjoint of a correlation in x, from dy (N, 1, O, *P), w (1, O, C·K)."""
     most, each = _cut(c)
     samples, sizes = dx.shape[0], _products(c)
-    joint = samples > 1 and bool(sizes) and all(alike(*size) for size in sizes)
+    joint = samples > 1 and bool(sizes) and all(same_bits(*size) for size in sizes)
     turned, tile = w[0].T, tuple((0, size) for size in c.positions)
 
     def block(lo: int, hi: int, first: int, last: int) -> None:

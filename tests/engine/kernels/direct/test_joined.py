@@ -70,7 +70,7 @@ def test_the_same_bits_with_any_neighbours_on_any_threads(
                 for n in range(samples):
                     assert y[n : n + 1].tobytes() == alone[n].tobytes(), f"{n} of {samples}"
         # Where this BLAS did not agree with itself, the results would be the same.
-        monkeypatch.setattr(joined, "alike", lambda *_: False)
+        monkeypatch.setattr(joined, "same_bits", lambda *_: False)
         apart = engine.forward("conv", config, x=x, **given)["y"]
     finally:
         engine.set_threads(before)
@@ -102,9 +102,9 @@ def test_products_that_depend_on_their_width_are_not_shared(
         return found
 
     monkeypatch.setattr(np, "matmul", even)
-    assert joined.alike.__wrapped__(8, 60, 7)
+    assert joined.same_bits.__wrapped__(8, 60, 7)
     monkeypatch.setattr(np, "matmul", uneven)
-    assert not joined.alike.__wrapped__(8, 60, 7)
+    assert not joined.same_bits.__wrapped__(8, 60, 7)
 
 
 def test_comparing_products_stops_when_asked_and_starts_again() -> None:
@@ -114,19 +114,19 @@ def test_comparing_products_stops_when_asked_and_starts_again() -> None:
         polled.append(len(polled) == 1)
         return polled[-1]
 
-    joined.alike.cache_clear()
+    joined.same_bits.cache_clear()
     with pytest.raises(engine.Stopped):
-        computing(stop, joined.alike, 64, 600, 49)
+        computing(stop, joined.same_bits, 64, 600, 49)
     assert len(polled) == 2
-    assert joined.alike.cache_info().currsize == 0
-    assert joined.alike(64, 600, 49) == joined.alike.__wrapped__(64, 600, 49)
+    assert joined.same_bits.cache_info().currsize == 0
+    assert joined.same_bits(64, 600, 49) == joined.same_bits.__wrapped__(64, 600, 49)
 
 
 def test_memory_is_what_the_plan_says() -> None:
     config, size, taps = LAYERS[0]
     given, before = tensors(9, size, taps), get_threads()
     workspace = plan(config, given).report()["bytes"]["workspace"]
-    joined.alike.cache_clear()
+    joined.same_bits.cache_clear()
     tracemalloc.start()
     try:
         engine.set_threads(1)
