@@ -12,7 +12,7 @@ KERNELS = Path(__file__).resolve().parent.parent / "engine" / "kernels"
 
 def table() -> str:
     """Every module with the first sentence of its docstring, package by package, in Markdown."""
-    packages = [KERNELS, *sorted(path.parent for path in KERNELS.glob("*/__init__.py"))]
+    packages = sorted(path.parent for path in KERNELS.rglob("__init__.py"))
     return "\n".join(line for package in packages for line in _package(package))
 
 

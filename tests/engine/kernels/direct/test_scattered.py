@@ -108,7 +108,7 @@ def test_the_same_bits_in_any_company_on_any_threads(
     lies_otherwise = np.asfortranarray(dy)
     assert gradient(c, lies_otherwise, w).tobytes() == alone.tobytes()
     # Where this BLAS does not agree with itself, samples go alone.
-    monkeypatch.setattr(scattered, "alike", lambda *_: False)
+    monkeypatch.setattr(scattered, "same_bits", lambda *_: False)
     assert gradient(c, dy, w).tobytes() == alone.tobytes()
 
 
@@ -159,7 +159,7 @@ def test_scratch_holds_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory_is_what_the_plan_says() -> None:
-    scattered.alike.cache_clear()
+    scattered.same_bits.cache_clear()
     rng = np.random.default_rng(0)
     config = {"stride": 2, "padding": 1}
     sizes = {"x": (6, 512, 4, 4), "weight": (512, 256, 4, 4)}
