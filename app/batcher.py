@@ -142,15 +142,14 @@ class Batcher(Generic[E]):
 
     def __init__(self, limits: BatchLimits) -> None:
         self._limits = limits
-        self._open: dict[
-            Hashable, _Group
-        ] = {}  # groups that an entry may join, by key and fingerprints
-        self._order: list[
-            _Turn
-        ] = []  # a heap, in which places of entries that are gone are left empty
-        self._small_order: list[_Turn] = []  # the same for small entries, which are in both
-        self._finish: dict[str, float] = {}  # by client: the start tag of its next entry, at least
-        self._virtual = 0.0  # the clock of rule 2
+        # Groups that an entry may join, by key and fingerprints.
+        self._open: dict[Hashable, _Group] = {}
+        # Heaps, in which places of entries that are gone are left empty; small entries are in both.
+        self._order: list[_Turn] = []
+        self._small_order: list[_Turn] = []
+        # By client: the start tag of its next entry, at least. And the clock of rule 2.
+        self._finish: dict[str, float] = {}
+        self._virtual = 0.0
         self._count = itertools.count()
         self.depth = 0
         self.small_depth = 0

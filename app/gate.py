@@ -90,10 +90,10 @@ class Gate:
         self._lifecycle = lifecycle
         # A look-up compares keyed hashes first, so that its time tells nothing of keys in heads.
         self._known: dict[bytes, Known] = {}
-        self._passed = (
-            0  # since the last turn of the loop: they ask for places, and nobody else knows yet
-        )
-        self._refused: dict[Known, int] = {}  # how many, since they were summed up last
+        # Requests that ask for a place since the last turn of the loop, of which nobody else knows yet.
+        self._passed = 0
+        # How many, since they were summed up last.
+        self._refused: dict[Known, int] = {}
         # What is the same in all answers is put together here.
         self._refusal = refusal = problem(QueueFull("%b", retry_after=1.0), "%b")
         own = {b"retry-after": b"%d", b"content-length": b"%d"}

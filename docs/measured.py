@@ -77,11 +77,7 @@ def _limits_of(action: str, rows: Iterable[Row]) -> list[str]:
 
 
 def described(case: Case) -> str:
-    """A case's layer in a few words: its input, with channels first, and its windows.
-
-    >>> described(CASES["res-down"])
-    '8×128×56×56, 128 of 3×3, stride 2'
-    """
+    """A case's layer in a few words: its input, with channels first, and its windows."""
     shape = "×".join(map(str, (case.batch, case.channels, *case.size)))
     window = "×".join(map(str, case.taps))
     filters = f"{case.outputs} of {window}" if case.is_convolution else window

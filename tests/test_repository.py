@@ -19,6 +19,7 @@ from app.settings import ROWS
 from app.settings import table as settings_table
 from benchmarks.kernels.cases import CASES
 from docs import generated
+from docs.measured import described
 from docs.reasons import REASONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -167,6 +168,13 @@ def test_every_case_of_the_benchmark_has_its_reasons() -> None:
     """What stops it, forward and backward (`docs/performance.md`)."""
     assert set(REASONS) == set(CASES)
     assert all(all(texts) for texts in REASONS.values())
+
+
+def test_a_case_is_told_in_a_few_words() -> None:
+    """Its input and windows, and what is not usual of it."""
+    assert described(CASES["res-down"]) == "8×128×56×56, 128 of 3×3, stride 2"
+    assert described(CASES["dcgan-deconv"]) == "16×256×8×8, 128 of 4×4, stride 2, transposed"
+    assert described(CASES["max-2-last"]) == "8×64×112×112, 2×2, stride 2, channels last"
 
 
 def test_every_setting_is_documented() -> None:
