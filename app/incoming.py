@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from app.edge import ClientGone
-from app.lanes import LARGE_BYTES, Lane, Lanes
+from app.lanes import PACED_BYTES, Lane, Lanes
 from app.transport import has_hung_up, unread_bytes
 
 SLICE_BYTES = 1 << 20
@@ -105,7 +105,7 @@ class Incoming(asyncio.BufferedProtocol):
 
     def _enter(self, lane: Lane) -> None:
         self._lane = lane
-        self._paced = self.left >= LARGE_BYTES
+        self._paced = self.left >= PACED_BYTES
         lane.enter(self)
 
     def ready(self) -> bool:

@@ -12,7 +12,7 @@ import math
 from time import monotonic
 from typing import Protocol
 
-LARGE_BYTES = 4 << 20
+PACED_BYTES = 4 << 20
 """A body of fewer bytes waits for nobody."""
 
 ROOM_BYTES = 16 << 20
@@ -71,7 +71,7 @@ class Lane:
 
     def enter(self, guest: Guest) -> None:
         """Have `begin` called, now or later; `leave` ends it in any case."""
-        if guest.left < LARGE_BYTES:
+        if guest.left < PACED_BYTES:
             guest.begin()
             return
         self._waiting[guest] = None

@@ -57,10 +57,15 @@ class Axis:
         return slice(first, last), slice(first - start, last - start)
 
     @property
+    def alike(self) -> int:
+        """Taps from one to the next that reads the same residue of the inputs modulo the stride."""
+        return self.stride // gcd(self.stride, self.dilation)
+
+    @property
     def sight(self) -> int:
         """Outputs from the first to the last that read one input: what its adjoint sees."""
-        alike = self.stride // gcd(self.stride, self.dilation)
-        return (self.kernel - 1) // alike * alike * self.dilation // self.stride + 1
+        last = (self.kernel - 1) // self.alike * self.alike
+        return last * self.dilation // self.stride + 1
 
     @property
     def visits(self) -> int:

@@ -67,7 +67,7 @@ class Form:
         found = {}
         for name, start, end, dtype, shape in self.data:
             data = body[start:end]
-            copied = data if len(data) >= lift.LARGE_BYTES else data.tobytes()
+            copied = data if len(data) >= lift.LIFTED_BYTES else data.tobytes()
             found[name] = read_only(np.frombuffer(copied, dtype).reshape(shape))
         return found
 

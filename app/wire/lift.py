@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 Body = bytes | bytearray | memoryview
 
-LARGE_BYTES: Final = 64 << 10
+LIFTED_BYTES: Final = 64 << 10
 """Binary values of fewer bytes are copied sooner than they are lifted."""
 
 CODE: Final = 1
@@ -46,7 +46,7 @@ class Lifted(NamedTuple):
     saved: int
 
 
-def lift(body: Body, least: int = LARGE_BYTES) -> tuple[Body, Sequence[Lifted]]:
+def lift(body: Body, least: int = LIFTED_BYTES) -> tuple[Body, Sequence[Lifted]]:
     """Take the large binary values out.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.wire.lift import LARGE_BYTES
+from app.wire.lift import LIFTED_BYTES
 
 
 @dataclass(frozen=True)
@@ -27,4 +27,4 @@ class DecodeLimits:
     max_values: int = 1024
     max_depth: int = 16
     max_text: int = 1024
-    view_bytes: int = LARGE_BYTES
+    view_bytes: int = LIFTED_BYTES

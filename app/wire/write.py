@@ -27,7 +27,7 @@ Body = bytes | memoryview
 PIECE_BYTES: Final = 64 << 10
 """A piece of fewer bytes is copied sooner than sent by itself."""
 
-LARGE_BYTES: Final = 1 << 20
+UNLOCKED_BYTES: Final = 1 << 20
 """From so many on, a body's copy would keep other threads waiting."""
 
 BASE64_BYTES: Final = 192 << 10
@@ -72,7 +72,7 @@ def _written(
 def _joined(parts: list[Piece]) -> Body:
     """Join pieces; large ones without the interpreter's lock, which `bytes.join` keeps."""
     total = sum(map(len, parts))
-    if total < LARGE_BYTES:
+    if total < UNLOCKED_BYTES:
         return b"".join(parts)
     body = rest = np.empty(total, np.uint8)
     for piece in filter(len, parts):

@@ -195,10 +195,10 @@ class Correlation:
             return 0
         return prod(min(axis.stride, axis.size) for axis in self.axes)
 
-    def phases(self) -> tuple[Phase, ...] | None:
-        """The adjoint in x as correlations over dy; None where `phase_count` is 0."""
+    def phases(self) -> tuple[Phase, ...]:
+        """The adjoint in x as correlations over dy; none where `phase_count` is 0."""
         if not self.phase_count:
-            return None
+            return ()
         # Most have the same windows.
         found: dict[tuple[Axis, ...], Correlation] = {}
         return tuple(self._phase(along, found) for along in product(*map(residues, self.axes)))

@@ -116,7 +116,7 @@ def weight_algorithm(c: Correlation) -> str:
 def phase_correlations(c: Correlation) -> list[Correlation]:
     """The correlations that the gradient of x consists of, where it is gathered."""
     # Many phases have the same.
-    found = {phase.correlation: None for phase in adjoints.phases(c) or ()}
+    found = {phase.correlation: None for phase in adjoints.phases(c)}
     return [correlation for correlation in found if correlation is not None]
 
 
@@ -182,7 +182,7 @@ def _stuffed(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
 def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     """`correlate_input` as a correlation for each residue of the inputs."""
     unfolded = w.reshape(c.groups, c.outputs, c.channels, *c.kernel)
-    phases = adjoints.phases(c) or ()
+    phases = adjoints.phases(c)
     turned = in_rows(unfolded, [phase.taps for phase in phases if _turns(phase.correlation)])
     if any(phase.correlation is None for phase in phases):
         # In order once, which takes less time than every so many numbers for each of those.

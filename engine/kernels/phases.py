@@ -10,7 +10,6 @@ same as a convolutional layer?").
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
 
 from engine.geometry import Axis
 
@@ -34,8 +33,7 @@ def residues(axis: Axis) -> list[Residue]:
 
 
 def _residue(axis: Axis, a: int) -> Residue:
-    common = gcd(axis.stride, axis.dilation)
-    step = axis.stride // common
+    step = axis.alike
     inputs = slice(a, None, axis.stride)
     reached = (
         tap
@@ -47,7 +45,7 @@ def _residue(axis: Axis, a: int) -> Residue:
         return Residue(inputs, slice(0, 0), None)
     count = -(-(axis.kernel - first) // step)
     last = first + (count - 1) * step
-    dilation = axis.dilation // common
+    dilation = axis.dilation * step // axis.stride
     size = -(-(axis.size - a) // axis.stride)
     # The window of the first input begins at the output whose last tap falls on it.
     low = (last * axis.dilation - a - axis.low) // axis.stride

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -77,7 +76,7 @@ def occupied(stride: int, low: int, size: int) -> Iterable[int]:
 
 
 def _taps(axis: Axis) -> tuple[Taps, ...]:
-    alike = axis.stride // gcd(axis.stride, axis.dilation)
+    alike = axis.alike
     step = alike * axis.dilation // axis.stride
     found = []
     for tap in range(min(alike, axis.kernel)):

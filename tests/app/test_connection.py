@@ -20,7 +20,7 @@ from app.edge import ARRIVED, REST
 from app.few import SMALL_BODY
 from app.framing import PIECE_BYTES
 from app.incoming import Incoming, Wanted
-from app.lanes import LARGE_BYTES, LEAST
+from app.lanes import LEAST, PACED_BYTES
 from app.options import load
 from tests.app.asgi import running
 from tests.app.connecting import ASKING, Transport, connected
@@ -176,7 +176,7 @@ def test_the_time_for_a_body_does_not_run_while_others_have_their_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Incoming, "ready", lambda _: True)
-    size = LARGE_BYTES + 1
+    size = PACED_BYTES + 1
 
     async def scenario() -> None:
         received: list[memoryview] = []
@@ -188,7 +188,7 @@ def test_the_time_for_a_body_does_not_run_while_others_have_their_turn(
             received.append(await scope[REST](wanted))
 
         connection, transport = connected(app, body_timeout_s=10.0)
-        others = [Mock(left=100 * LARGE_BYTES) for _ in range(LEAST)]
+        others = [Mock(left=100 * PACED_BYTES) for _ in range(LEAST)]
         for other in others:
             connection.lanes.wanted.enter(other)
         connection.data_received(

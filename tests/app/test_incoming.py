@@ -23,7 +23,7 @@ import pytest
 
 from app.edge import LINGER_S
 from app.incoming import CAN_DISCARD, SLICE_BYTES, Incoming
-from app.lanes import LARGE_BYTES, ROOM_BYTES, UNWANTED_RATE, Lanes
+from app.lanes import PACED_BYTES, ROOM_BYTES, UNWANTED_RATE, Lanes
 from app.leftover import LONG_REST
 from app.routes.body import IN_PLACE_BYTES
 from benchmarks.stress.service import until
@@ -151,7 +151,7 @@ def test_bodies_beyond_what_may_be_held_are_refused_and_forgotten(service: Runni
 
 
 def test_who_stops_sending_has_nobody_wait_for_its_turn(tmp_path: Path) -> None:
-    x = np.arange(2 * LARGE_BYTES // 4, dtype=np.float32).reshape(1, 1, -1)
+    x = np.arange(2 * PACED_BYTES // 4, dtype=np.float32).reshape(1, 1, -1)
     head, body = message(x)
     half = head + body[: len(body) // 2]
     with (
@@ -159,7 +159,7 @@ def test_who_stops_sending_has_nobody_wait_for_its_turn(tmp_path: Path) -> None:
         ExitStack() as stack,
     ):
         stopped = [
-            stack.enter_context(connected(service)) for _ in range(ROOM_BYTES // LARGE_BYTES)
+            stack.enter_context(connected(service)) for _ in range(ROOM_BYTES // PACED_BYTES)
         ]
         for connection, _ in stopped:
             connection.sendall(half)

@@ -10,9 +10,9 @@ import pytest
 from app import lanes
 from app.lanes import (
     FAST_BYTES,
-    LARGE_BYTES,
     LEAST,
     LOOK_S,
+    PACED_BYTES,
     ROOM_BYTES,
     UNWANTED_RATE,
     Lane,
@@ -67,7 +67,7 @@ def test_the_largest_are_received_two_at_a_time_in_order() -> None:
 def test_of_smaller_ones_as_many_as_there_is_room_for() -> None:
     async def scenario() -> None:
         lane = Lane()
-        guests = [Guest(lane, LARGE_BYTES) for _ in range(ROOM_BYTES // LARGE_BYTES + 1)]
+        guests = [Guest(lane, PACED_BYTES) for _ in range(ROOM_BYTES // PACED_BYTES + 1)]
         assert begun(guests) == [1] * (len(guests) - 1) + [0]
         guests[0].left = 1
         lane.leave(guests[1])
@@ -80,7 +80,7 @@ def test_a_small_one_waits_for_nobody() -> None:
     async def scenario() -> None:
         lane = Lane()
         large = [Guest(lane, 10 * ROOM_BYTES) for _ in range(LEAST + 1)]
-        small = Guest(lane, LARGE_BYTES - 1)
+        small = Guest(lane, PACED_BYTES - 1)
         assert begun([*large, small]) == [1] * LEAST + [0, 1]
         lane.leave(small)
         assert begun(large) == [1] * LEAST + [0]

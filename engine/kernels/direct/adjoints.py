@@ -49,16 +49,16 @@ FEW_TAPS = 4
 """Taps of depthwise windows side by side up to which residues are the better way."""
 
 
-def phases(c: Correlation) -> tuple[Phase, ...] | None:
-    """The adjoint in x as correlations over dy, or None where scattering is the better way."""
+def phases(c: Correlation) -> tuple[Phase, ...]:
+    """The adjoint in x as correlations over dy; none where scattering is the better way."""
     if not gathers(c):
-        return None
+        return ()
     # Many take more memory than a thousand layers should, and less time to make than to compute.
     return _kept(c) if c.phase_count <= KEPT else c.phases()
 
 
 @lru_cache(maxsize=4096)
-def _kept(c: Correlation) -> tuple[Phase, ...] | None:
+def _kept(c: Correlation) -> tuple[Phase, ...]:
     return c.phases()
 
 
@@ -94,7 +94,7 @@ def _lone(c: Correlation) -> bool:
 
 @lru_cache(maxsize=4096)
 def scattering(c: Correlation) -> Input:
-    """What scatters, where `phases` is None."""
+    """What scatters, where there are no `phases`."""
     return scattered.backward_input if _summed(c) else _scatters(c)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import gcd, prod
+from math import prod
 
 from engine.arena import PART_BYTES
 from engine.geometry import Axis, ranges, row_major
@@ -112,8 +112,7 @@ def _cut(c: Correlation, few: int, most: int, close: bool) -> Folding | None:
 
 def _in_parts(c: Correlation) -> Folding | None:
     """The block of some taps and channels that has the least to pass over for each column of an output."""
-    alike = c.axes[0].stride // gcd(c.axes[0].stride, c.axes[0].dilation)
-    few, found = alike, list[Folding]()
+    few, found = c.axes[0].alike, list[Folding]()
     while few < c.axes[0].kernel:
         most = c.channels
         while most:

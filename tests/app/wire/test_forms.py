@@ -10,7 +10,7 @@ import pytest
 
 from app.errors import ServiceError
 from app.wire import Decoder, Exchange, decode, forms, negotiate
-from app.wire.lift import LARGE_BYTES
+from app.wire.lift import LIFTED_BYTES
 from engine.errors import EngineError
 from tests.app.limits import decode_limits
 
@@ -70,7 +70,7 @@ def test_a_length_is_noted_then_its_form_is_learnt_then_it_is_known(kind: Any) -
 
 
 def test_large_data_is_viewed_and_small_data_is_aligned() -> None:
-    decoder, large = Decoder(LIMITS), LARGE_BYTES // 4
+    decoder, large = Decoder(LIMITS), LIFTED_BYTES // 4
     bodies = [packed(x=noise(1, 1, large), weight=noise(1, 1, 3)) for _ in range(3)]
     request = [decoder.decode(body, EXCHANGE) for body in bodies][-1][0]
     assert np.shares_memory(request.tensors["x"], np.frombuffer(bodies[-1], np.uint8))

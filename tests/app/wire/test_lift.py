@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from app.errors import MalformedBody
 from app.wire import lift as module
-from app.wire.lift import LARGE_BYTES, lift
+from app.wire.lift import LIFTED_BYTES, lift
 from tests.app.wire.bodies import numpy_tensor, refusal, tensor, unpack
 
-LARGE = np.arange(LARGE_BYTES, dtype="<f4").reshape(4, -1)
+LARGE = np.arange(LIFTED_BYTES, dtype="<f4").reshape(4, -1)
 
 
 def plain() -> Any:
@@ -42,13 +42,13 @@ def test_what_is_lifted_can_be_put_back(value: Any) -> None:
     body = msgpack.packb(value)
     skeleton, lifted = lift(body)
     assert restored(skeleton, lifted) == value
-    assert all(len(each.data) >= LARGE_BYTES for each in lifted)
+    assert all(len(each.data) >= LIFTED_BYTES for each in lifted)
     assert len(skeleton) + sum(each.saved for each in lifted) == len(body)
 
 
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_nonsense_stays_what_it_is(noise: bytes, cut: int) -> None:
-    body = msgpack.packb({"x": b"\0" * LARGE_BYTES}) + noise
+    body = msgpack.packb({"x": b"\0" * LIFTED_BYTES}) + noise
     for given_ in (body, body[: len(body) - cut], noise):
         skeleton, lifted = lift(given_)
         assert skeleton == given_ or len(lifted) >= 1
@@ -69,9 +69,9 @@ def test_a_clients_extension_values_are_refused_beside_lifted_values() -> None:
         assert "extension" in str(refusal(unpack, (body)))
 
 
-@pytest.mark.parametrize("before", [None, {"x": b"\0" * LARGE_BYTES}])
+@pytest.mark.parametrize("before", [None, {"x": b"\0" * LIFTED_BYTES}])
 @pytest.mark.parametrize(
-    "behind", [b"\0" * LARGE_BYTES, b"\0" * 40, [1, b"\0" * (2 * LARGE_BYTES)]]
+    "behind", [b"\0" * LIFTED_BYTES, b"\0" * 40, [1, b"\0" * (2 * LIFTED_BYTES)]]
 )
 def test_what_follows_the_end_is_counted_with_what_was_lifted(before: Any, behind: Any) -> None:
     more = msgpack.packb(behind)
@@ -81,7 +81,7 @@ def test_what_follows_the_end_is_counted_with_what_was_lifted(before: Any, behin
 
 
 def test_a_large_value_in_the_wrong_place_is_called_what_it_is() -> None:
-    large = b"\0" * LARGE_BYTES
+    large = b"\0" * LIFTED_BYTES
     assert "binary" in str(refusal(unpack, ({"config": {"stride": large}})))
     assert "binary" in str(refusal(unpack, ({"x": large})))
     with pytest.raises(MalformedBody):
@@ -89,5 +89,5 @@ def test_a_large_value_in_the_wrong_place_is_called_what_it_is() -> None:
 
 
 def test_a_body_of_many_values_is_left_to_the_unpacker() -> None:
-    body = msgpack.packb([b"\0" * LARGE_BYTES, *[1] * module.MAX_TOKENS])
+    body = msgpack.packb([b"\0" * LIFTED_BYTES, *[1] * module.MAX_TOKENS])
     assert lift(body) == (body, ())

@@ -99,7 +99,7 @@ def test_many_taps_are_folded_some_at_a_time(c: Correlation) -> None:
     found = folds.in_parts(c)
     assert found is not None
     assert folds.sums(c, found) <= folds.MOST_SUMS
-    assert adjoints.phases(c) is None
+    assert adjoints.phases(c) == ()
     assert adjoints.scattering(c) is folding.backward_input
     x, w, _, dy = tensors(c, 2)
     wide = replace(c, itemsize=8)
