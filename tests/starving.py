@@ -12,7 +12,8 @@ import pytest
 @contextmanager
 def granting(count: int = 0) -> Iterator[None]:
     """Let only so many threads be started, as where a limit is reached."""
-    start, started = threading.Thread.start, []
+    start = threading.Thread.start
+    started: list[threading.Thread] = []
 
     def scarce(thread: threading.Thread) -> None:
         if len(started) >= count:

@@ -21,7 +21,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     real = arena.scratch
 
-    def scratch(elements: int, dtype: np.dtype, part: int = 0) -> np.ndarray:  # type: ignore[type-arg]
+    def scratch(elements: int, dtype: np.dtype, part: int = 0) -> np.ndarray:
         found.append(elements * dtype.itemsize)
         return real(elements, dtype, part)
 

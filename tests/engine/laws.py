@@ -25,9 +25,16 @@ def forward(layer: Layer, given: Arrays) -> np.ndarray:
     return engine.forward(layer.operation, layer.config, **given)["y"]
 
 
-def backward(layer: Layer, given: Arrays, dy: np.ndarray, **wants: Any) -> Arrays:
+def backward(layer: Layer, given: Arrays, dy: np.ndarray) -> Arrays:
     tensors = {name: given[name] for name in layer.backward_names()}
-    return engine.backward(layer.operation, layer.config, **wants, **tensors, dy=dy)
+    return engine.backward(layer.operation, layer.config, None, **tensors, dy=dy)
+
+
+def alone(action: str, operation: str, config: dict[str, Any], tensors: Arrays) -> Arrays:
+    """The answer to one request."""
+    if action == "forward":
+        return engine.forward(operation, config, **tensors)
+    return engine.backward(operation, config, None, **tensors)
 
 
 def inner(a: np.ndarray, b: np.ndarray) -> float:
@@ -128,20 +135,18 @@ def batched_as_alone(layer: Layer, rows: Sequence[int], dtype: str = "float32") 
         joined = {k: np.concatenate([r[k] for r in requests]) for k in call.per_sample}
         joined |= {k: requests[0][k] for k in call.parameters}
         answers = engine.split(engine.run(call, joined, rows), rows)
-        single = engine.forward if action == "forward" else engine.backward
         for request, answer in zip(requests, answers, strict=True):
-            alone = single(layer.operation, layer.config, **request)
-            assert_same_bytes(answer, alone, f"{action} of {layer} in rows {rows}")
+            want = alone(action, layer.operation, layer.config, request)
+            assert_same_bytes(answer, want, f"{action} of {layer} in rows {rows}")
 
 
 def same_under_threads(layer: Layer, counts: Sequence[int], dtype: str = "float32") -> None:
     """The number of threads changes no bit."""
     for action, tensors in ACTIONS:
         request = tensors(layer, 0, max(1, layer.samples), dtype)
-        single = engine.forward if action == "forward" else engine.backward
         found = []
         for count in counts:
             engine.set_threads(count)
-            found.append(single(layer.operation, layer.config, **request))
+            found.append(alone(action, layer.operation, layer.config, request))
         for answer in found[1:]:
             assert_same_bytes(answer, found[0], f"{action} of {layer} on {counts} threads")

@@ -82,7 +82,7 @@ class Layer:
         forward = reference.forward(self.operation, self.config, **given)
         back = {name: given[name] for name in self.backward_names()}
         back["dy"] = self.dy(forward["y"])
-        return forward, reference.backward(self.operation, self.config, **back)
+        return forward, reference.backward(self.operation, self.config, None, **back)
 
 
 def seeds() -> st.SearchStrategy[int]:

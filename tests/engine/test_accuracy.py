@@ -6,6 +6,7 @@ total over channels and taps, and nothing of it is the engine's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -43,7 +44,8 @@ def direct_sum(
     out = [(n - k) // stride + 1 for n, k in zip(padded.shape[2:], kernel, strict=True)]
     y = np.zeros((x.shape[0], w.shape[0], *out), x.dtype)
     each = w.shape[0] // groups
-    for tap in product(*map(range, kernel)):
+    taps: Iterator[tuple[Any, ...]] = product(*map(range, kernel))
+    for tap in taps:
         cut = tuple(
             slice(t, t + (n - 1) * stride + 1, stride) for t, n in zip(tap, out, strict=True)
         )

@@ -20,14 +20,17 @@ REFERENCE = {
     "avg": (pools.adaptive_avg_forward, pools.adaptive_avg_backward),
 }
 
-LAYERS = [
+Numbers = tuple[int, ...]
+Output = list[int | None]
+
+LAYERS: list[tuple[Numbers, Output, list[int]]] = [
     ((2, 3, 14, 28), [7, 7], [2, 4]),
     ((2, 3, 14, 6), [1, 1], [14, 6]),
     ((2, 3, 5, 9), [None, 3], [1, 3]),
     ((2, 3, 90), [3], [30]),
 ]
 
-SHARING = [
+SHARING: list[tuple[Numbers, Output, list[int], list[int]]] = [
     ((2, 3, 13, 16), [6, 5], [3, 4], [2, 3]),
     ((2, 17, 13, 15), [6, 5], [3, 3], [2, 3]),
     ((2, 3, 7, 5, 4), [3, None, 3], [3, 1, 2], [2, 1, 1]),
@@ -35,7 +38,7 @@ SHARING = [
 ]
 """Adaptive windows that share one input each, their output, kernel and stride."""
 
-PADDED = [
+PADDED: list[tuple[Numbers, Output]] = [
     ((2, 3, 14, 11), [5, 4]),
     ((2, 17, 7, 13), [4, 7]),
     ((2, 3, 3), [4]),
@@ -57,7 +60,9 @@ def tied(shape: tuple[int, ...]) -> np.ndarray:
 @pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
 @pytest.mark.parametrize("kind", ["max", "avg"])
 @pytest.mark.parametrize(
-    ("shape", "output", "kernel", "stride"), [(*layer, None) for layer in LAYERS] + SHARING, ids=str
+    ("shape", "output", "kernel", "stride"),
+    [*((*layer, None) for layer in LAYERS), *SHARING],
+    ids=str,
 )
 def test_adaptive_windows_that_divide_their_inputs_are_fixed_windows(
     shape: tuple[int, ...],
@@ -100,15 +105,15 @@ def test_plans_of_adaptive_pools_tell_of_their_windows(
 
 @pytest.mark.parametrize("kind", ["max", "avg"])
 @pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
-@pytest.mark.parametrize(("shape", "output"), [layer[:2] for layer in SHARING] + PADDED, ids=str)
+@pytest.mark.parametrize(("shape", "output"), [*(layer[:2] for layer in SHARING), *PADDED], ids=str)
 def test_adaptive_windows_that_share_one_input_answer_as_the_reference(
     shape: tuple[int, ...], output: list[int | None], last: bool, kind: str
 ) -> None:
     x = tied(shape)
     if last:
         x = np.moveaxis(x, 1, -1)
-    config = {"output_size": output, "layout": {3: "NWC", 4: "NHWC", 5: "NDHWC"}[x.ndim]}
-    config["layout"] = config["layout"] if last else None
+    layout = {3: "NWC", 4: "NHWC", 5: "NDHWC"}[x.ndim] if last else None
+    config = {"output_size": output, "layout": layout}
     forward, backward = REFERENCE[kind]
     for dtype in ("float32", "float64"):
         x = x.astype(dtype)

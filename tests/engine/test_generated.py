@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 import engine
 from tests.engine import laws, reference
 from tests.engine.compare import assert_close, assert_same_bytes
-from tests.engine.strategies import LAYERS, Layer
+from tests.engine.strategies import LAYERS, Arrays, Layer
 
 EACH = pytest.mark.parametrize("operation", sorted(LAYERS))
 
 
-def answer(layer: Layer, dtype: str = "float64") -> tuple[laws.Arrays, laws.Arrays]:
+def answer(layer: Layer, dtype: str = "float64") -> tuple[Arrays, Arrays]:
     given_tensors = layer.given(dtype)
     forward = engine.forward(layer.operation, layer.config, **given_tensors)
     return forward, laws.backward(layer, given_tensors, layer.dy(forward["y"]))
@@ -102,7 +102,7 @@ def test_dbias_may_be_asked_for_without_a_bias(operation: str, data: st.DataObje
     tensors = layer.given()
     tensors.pop("bias", None)
     dy = layer.dy(engine.forward(operation, layer.config, **tensors)["y"])
-    assert "dbias" not in engine.backward(operation, layer.config, **tensors, dy=dy)
+    assert "dbias" not in engine.backward(operation, layer.config, None, **tensors, dy=dy)
     got = engine.backward(operation, layer.config, ["dbias"], **tensors, dy=dy)
     want = reference.backward(operation, layer.config, ["dbias"], **tensors, dy=dy)
     assert_close(got, want, about=layer)

@@ -53,7 +53,7 @@ def test_wrong_gradients_and_wants(operation: str, data: st.DataObject) -> None:
     *head, tail = dy.shape
     for shape in ((*head, tail, 1), tuple(head), (*head, tail + 1), (head[0] + 1, *dy.shape[1:])):
         with pytest.raises(errors.ShapeMismatch) as caught:
-            engine.backward(operation, layer.config, **tensors, dy=np.zeros(shape))
+            engine.backward(operation, layer.config, None, **tensors, dy=np.zeros(shape))
         assert caught.value.issues[0].loc[0] in ("dy", "x", "indices")
     cases: list[tuple[Any, tuple[str | int, ...]]] = [
         (["dz"], ("wants", 0)),
@@ -65,12 +65,12 @@ def test_wrong_gradients_and_wants(operation: str, data: st.DataObject) -> None:
         (7, ("wants",)),
     ]
     for wants, loc in cases:
-        with pytest.raises(errors.InvalidValue) as caught:
+        with pytest.raises(errors.InvalidValue) as refused:
             engine.backward(operation, layer.config, wants, **tensors, dy=dy)
-        assert_blames(caught.value, errors.InvalidValue, loc)
-    with pytest.raises(errors.MissingField) as caught:
-        engine.backward(operation, layer.config, **tensors)
-    assert_blames(caught.value, errors.MissingField, ("dy",))
+        assert_blames(refused.value, errors.InvalidValue, loc)
+    with pytest.raises(errors.MissingField) as missing:
+        engine.backward(operation, layer.config, None, **tensors)
+    assert_blames(missing.value, errors.MissingField, ("dy",))
 
 
 def test_unknown_operations_and_actions() -> None:
@@ -86,8 +86,8 @@ def test_unknown_operations_and_actions() -> None:
 
 def test_names_that_are_no_text_are_refused_as_unknown() -> None:
     x, specs = np.zeros((1, 1, 3)), {"x": engine.TensorSpec((1, 1, 3), "float32")}
-    for name in (["conv"], {}, None, 3, np.ones(2)):
-        named: Any = name
+    names: tuple[Any, ...] = (["conv"], {}, None, 3, np.ones(2))
+    for named in names:
         with pytest.raises(errors.UnknownOperation) as caught:
             engine.forward(named, {}, x=x)
         assert_blames(caught.value, errors.UnknownOperation, ("operation",))
@@ -141,7 +141,7 @@ def test_specs_as_lists_and_of_numpys_types_mean_the_same() -> None:
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", "f4", np.dtype("f4")])
 def test_a_plan_takes_numpys_sizes_and_dtypes(dtype: Any) -> None:
     shapes = {"x": (1, 1, 5), "weight": [2, 1, 3]}
-    numpys = {name: [np.int64(size) for size in shape] for name, shape in shapes.items()}
+    numpys: Any = {name: [np.int64(size) for size in shape] for name, shape in shapes.items()}
     report = engine.plan("conv", {}, numpys, dtype).report()
     assert report == engine.plan("conv", {}, shapes).report()
     assert {type(size) for shape in report["shapes"].values() for size in shape} == {int}
@@ -335,13 +335,16 @@ def test_what_is_wrong_where_indices_stand_for_x(
     loc: tuple[str | int, ...],
     expected: str,
 ) -> None:
-    given = {"indices": np.zeros((2, 3, 3, 2), np.int64), "dy": np.ones((2, 3, 3, 2))}
+    given: dict[str, np.ndarray] = {
+        "indices": np.zeros((2, 3, 3, 2), np.int64),
+        "dy": np.ones((2, 3, 3, 2)),
+    }
     if expected == "[2, 3, 6, 4]":
         given["x"] = np.ones((2, 3, 6, 4))
     if kind is errors.InvalidIndices:
         given["indices"][1, 2, 0, 1] = 24
     with pytest.raises(kind) as caught:
-        engine.backward("max_pool", {"kernel": 2} | config, **given)
+        engine.backward("max_pool", {"kernel": 2} | config, None, **given)
     assert [(issue.loc, issue.expected) for issue in caught.value.issues] == [(loc, expected)]
 
 

@@ -79,7 +79,9 @@ def test_scratch_stays_within_the_stated_bound(
     # The value before an activation is worked out once more; it has the size of y.
     again = dy.nbytes if "activation" in config else 0
     forward = peak_beside_outputs(lambda: engine.forward(operation, config, **tensors))
-    backward = peak_beside_outputs(lambda: engine.backward(operation, config, **tensors, dy=dy))
+    backward = peak_beside_outputs(
+        lambda: engine.backward(operation, config, None, **tensors, dy=dy)
+    )
     assert forward <= bound, f"{name} forward: {forward / 2**20:.1f} MiB"
     assert backward <= bound + again, f"{name} backward: {backward / 2**20:.1f} MiB"
 
@@ -165,7 +167,7 @@ def test_no_samples_are_no_work(
 
     def compute() -> dict[str, np.ndarray]:
         found.update(engine.forward(operation, config, **tensors))
-        found.update(engine.backward(operation, config, **tensors, dy=dy))
+        found.update(engine.backward(operation, config, None, **tensors, dy=dy))
         return found
 
     assert peak_beside_outputs(compute) < SLACK

@@ -77,10 +77,10 @@ def test_nothing_in_the_scratch_is_needed_between_blocks(
     y = engine.forward(operation, config, **given)["y"]
     given["dy"] = rng.standard_normal(y.shape).astype("f4")
     threads.set_threads(1)
-    expected = engine.backward(operation, config, **given)
+    expected = engine.backward(operation, config, None, **given)
     threads.set_threads(2)
     before = Overwriting.times
     for _ in range(3):
-        for name, array in engine.backward(operation, config, **given).items():
+        for name, array in engine.backward(operation, config, None, **given).items():
             np.testing.assert_array_equal(array, expected[name])
     assert Overwriting.times > before

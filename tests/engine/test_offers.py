@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -16,11 +17,12 @@ def test_what_is_offered_is_done_while_waiting() -> None:
     offers, caller = Offers(), threading.get_ident()
     seen: list[tuple[str, int]] = []
 
+    def note(name: str) -> None:
+        seen.append((name, threading.get_ident()))
+
     def work() -> None:
         for name in ("first", "second"):
-            offer = offers.add(
-                lambda name=name: seen.append((name, threading.get_ident())), pressing=False
-            )
+            offer = offers.add(partial(note, name), pressing=False)
             while name not in dict(seen):
                 time.sleep(1e-3)
             assert offer.withdraw() is None
@@ -37,10 +39,7 @@ def test_only_what_is_pressing_is_done_at_once() -> None:
     offers = Offers()
     seen: list[int] = []
     offers.serve_pressing()
-    some = [
-        offers.add(lambda number=number: seen.append(number), pressing=number != 1)
-        for number in range(4)
-    ]
+    some = [offers.add(partial(seen.append, n), pressing=n != 1) for n in range(4)]
     assert some[2].withdraw() is None
     offers.serve_pressing()
     assert seen == [0, 3]
@@ -66,8 +65,11 @@ def test_all_of_several_threads_are_waited_for() -> None:
 
 
 def test_a_failure_is_for_who_offered_it() -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
     offers = Offers()
-    offer = offers.add(lambda: 1 // 0, pressing=True)  # type: ignore[arg-type, return-value]
+    offer = offers.add(fail, pressing=True)
     offers.serve_pressing()
     assert isinstance(offer.withdraw(), ZeroDivisionError)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations
 from types import MappingProxyType
@@ -318,7 +319,7 @@ def fits(schema: dict[str, Any], value: Any) -> bool:
         "array": type(value) is list,
         "object": type(value) is dict,
     }
-    rules = {
+    rules: dict[str, Callable[[Any], bool]] = {
         "type": lambda name: types[name],
         "anyOf": lambda all_of_them: any(fits(each, value) for each in all_of_them),
         "enum": lambda names: type(value) is str and value in names,

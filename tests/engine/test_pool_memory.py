@@ -243,7 +243,10 @@ def test_indices_of_many_more_outputs_than_inputs_take_no_more(layout: str) -> N
         ([1, 4, 16], (1, 4 + 400_000, 16)) if layout == "NWC" else ([1, 16, 4], (1, 16, 400_004))
     )
     config = {"kernel": 1, "padding": 200_000, "layout": layout, "input_shape": shape}
-    tensors = {"indices": rng.integers(-1, 4, tail), "dy": np.ones(tail, np.float32)}
+    tensors: dict[str, np.ndarray] = {
+        "indices": rng.integers(-1, 4, tail),
+        "dy": np.ones(tail, np.float32),
+    }
     specs = {name: engine.TensorSpec(a.shape, str(a.dtype)) for name, a in tensors.items()}
     call, samples = engine.prepare("max_pool", "backward", config, specs)
     peak = peak_beside_outputs(lambda: engine.run(call, tensors))

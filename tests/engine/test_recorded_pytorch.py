@@ -30,7 +30,9 @@ def split_dy(case: Case) -> tuple[Arrays, Arrays]:
 def test_engine(case: Case, answer: Arrays) -> None:
     operation, config, dtype = case["operation"], case["config"], case["dtype"]
     given, back = split_dy(case)
-    got = engine.forward(operation, config, **given) | engine.backward(operation, config, **back)
+    got = engine.forward(operation, config, **given) | engine.backward(
+        operation, config, None, **back
+    )
     assert {str(a.dtype) for name, a in got.items() if name != "indices"} == {dtype}
     assert_close(got, answer, dtype, case)
 
@@ -41,7 +43,7 @@ def test_reference(case: Case, answer: Arrays) -> None:
     operation, config = case["operation"], case["config"]
     given, back = split_dy(case)
     got = reference.forward(operation, config, **given)
-    got |= reference.backward(operation, config, **back)
+    got |= reference.backward(operation, config, None, **back)
     assert_close(got, answer, case["dtype"], case)
 
 

@@ -82,7 +82,7 @@ def test_activations_inside_are_stopped_between_blocks(operation: str, action: s
 def test_unpooling_of_one_large_plane_is_stopped_in_between(action: str) -> None:
     size = 40 * max_unpool.BLOCK
     values = "x" if action == "forward" else "dy"
-    tensors = {
+    tensors: dict[str, np.ndarray] = {
         "indices": np.arange(size).reshape(1, 1, -1),
         values: np.ones((1, 1, size), np.float32),
     }
@@ -98,4 +98,4 @@ def test_weights_of_another_order_are_laid_out_piece_by_piece() -> None:
     )
     y = engine.forward("conv", flipped, **tensors)["y"]
     tensors["weight"] = np.ascontiguousarray(weight[..., ::-1])
-    np.testing.assert_array_equal(y, engine.forward("conv", **tensors)["y"])
+    np.testing.assert_array_equal(y, engine.forward("conv", None, **tensors)["y"])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,7 +53,11 @@ def test_every_block_runs_once(flops: int) -> None:
 
 def test_two_threads_work_at_the_same_time() -> None:
     both = threading.Barrier(2, timeout=10)
-    threads.for_each(lambda _: both.wait(), [(0,), (1,)], MUCH)
+
+    def meet(_: int) -> None:
+        both.wait()
+
+    threads.for_each(meet, [(0,), (1,)], MUCH)
 
 
 def test_a_failure_in_any_block_is_raised() -> None:
@@ -72,8 +77,12 @@ def test_where_no_thread_can_be_had_the_others_do_it_all(granted: int) -> None:
         with granting(granted):
             threads.for_each(seen.append, [(i,) for i in range(100)], MUCH)
     assert sorted(seen) == sorted(3 * [*range(100)])
-    both = threading.Barrier(4, timeout=10)
-    threads.for_each(lambda _: both.wait(), [(i,) for i in range(4)], 3 * MUCH)
+    all_four = threading.Barrier(4, timeout=10)
+
+    def meet(_: int) -> None:
+        all_four.wait()
+
+    threads.for_each(meet, [(i,) for i in range(4)], 3 * MUCH)
 
 
 @pytest.mark.parametrize(
@@ -198,11 +207,15 @@ def test_who_is_through_does_not_wait_for_threads_that_others_hold() -> None:
 
 def test_there_are_no_more_threads_than_asked_for_the_caller_included() -> None:
     """Not even where a helper has work that nobody waits for any more."""
+
+    def wait(event: threading.Event) -> None:
+        event.wait(30)
+
     for number in (4, 3, 2):
         threads.set_threads(number)
         free = threading.Event()
         for _ in range(3):
-            threads._submit(lambda free=free: free.wait(30), 5)
+            threads._submit(partial(wait, free), 5)
         names = [thread.name for thread in threading.enumerate()]
         free.set()
         assert names.count("convoke-engine") == number - 1
@@ -217,7 +230,7 @@ def test_no_fewer_than_one_thread() -> None:
 def test_threads_are_counted_by_an_integer(number: Any) -> None:
     with pytest.raises(TypeError, match="is an integer, not"):
         threads.set_threads(number)
-    threads.set_threads(np.int64(2))
+    threads.set_threads(np.int64(2))  # type: ignore[arg-type]
     assert type(threads.get_threads()) is int
 
 

@@ -161,7 +161,12 @@ def test_a_thousand_unknown_fields_are_refused_without_a_look_at_each(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(words, "get_close_matches", lambda name, *_: asked.append(name) or [])
+
+    def none_close(name: str, *_: object) -> list[str]:
+        asked.append(name)
+        return []
+
+    monkeypatch.setattr(words, "get_close_matches", none_close)
     fields: dict[str, Any] = {
         f"wieght{letter}": 1 for letter in map(chr, range(0x4E00, 0x4E00 + 1000))
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NotRequired, TypedDict
+
 import numpy as np
 
 from engine.geometry import Axis, strided_out
@@ -11,7 +13,18 @@ Pair = tuple[int, int]
 Numbers = tuple[int, ...]
 """One along each axis."""
 
-IMAGES: list[dict[str, Numbers]] = [
+
+class Shape(TypedDict):
+    """What `image` must be given, and what of the rest differs from case to case."""
+
+    size: Numbers
+    kernel: Numbers
+    padding: Pair
+    stride: NotRequired[Numbers]
+    dilation: NotRequired[Numbers]
+
+
+IMAGES: list[Shape] = [
     {"size": (9, 9), "kernel": (5, 5), "padding": (2, 3)},
     {"size": (4, 30), "kernel": (4, 4), "padding": (0, 0)},
     {"size": (21, 17), "kernel": (7, 3), "padding": (3, 3)},
@@ -23,7 +36,7 @@ IMAGES: list[dict[str, Numbers]] = [
     {"size": (3, 9), "kernel": (2, 2), "padding": (9, 0), "stride": (1, 5)},
 ]
 
-VOLUMES: list[dict[str, Numbers]] = [
+VOLUMES: list[Shape] = [
     {"size": (5, 6, 7), "kernel": (3, 3, 3), "padding": (1, 1)},
     {"size": (6, 5, 9), "kernel": (1, 3, 4), "padding": (0, 2)},
     {"size": (7, 8, 5), "kernel": (3, 1, 2), "padding": (2, 1), "stride": (2, 3, 2)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -10,7 +11,11 @@ import pytest
 from engine.geometry import Axis, strided_out
 from engine.kernels.borders import Run, runs
 
-MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+MODES: dict[str, Literal["reflect", "edge", "wrap"]] = {
+    "reflect": "reflect",
+    "replicate": "edge",
+    "circular": "wrap",
+}
 
 
 def axis(size: int, low: int, high: int, kernel: int = 2) -> Axis:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -10,7 +11,12 @@ import pytest
 from engine.geometry import Axis, strided_out
 from engine.kernels.patches import gather, lay, scatter
 
-PADDING = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+PADDING: dict[str, Literal["constant", "reflect", "edge", "wrap"]] = {
+    "zeros": "constant",
+    "reflect": "reflect",
+    "replicate": "edge",
+    "circular": "wrap",
+}
 
 
 def axis(size: int, kernel: int, stride: int, dilation: int, low: int, high: int) -> Axis:

@@ -104,7 +104,7 @@ LARGE = [
 @pytest.mark.parametrize("p", LARGE)
 @pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
-def test_kept_views_lie_in_the_scratch(p: Pooling, last: bool, dtype: type) -> None:
+def test_kept_views_lie_in_the_scratch(p: Pooling, last: bool, dtype: type[np.floating]) -> None:
     p, kind = Pooling(p.axes, 16, last), np.dtype(dtype)
     scratch = Arena().take((SCRATCH_BYTES,), np.dtype(np.uint8))
     axes = p.few

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def test_residues_have_their_taps_in_rows(shape: tuple[int, ...], dtype: str) ->
         beside_scratch(),
     )
     steps = (2, 3, 1)[: len(shape) - 3]
-    residues = [
+    residues: list[tuple[Any, ...]] = [
         tuple(
             slice(last - size, None, -step)
             for last, size, step in zip(at, shape[3:], steps, strict=True)
@@ -93,7 +94,7 @@ def test_pointwise_layers_read_weights_in_any_order(
     given = {"x": x, "weight": weight, "bias": rng.standard_normal(outputs, np.float32)}
     y = engine.forward(operation, config, **given)["y"]
     dy = rng.standard_normal(y.shape, np.float32)
-    got = {"y": y, **engine.backward(operation, config, **given, dy=dy)}
+    got = {"y": y, **engine.backward(operation, config, None, **given, dy=dy)}
     a, e, w = (t.astype(np.float64) for t in (x, dy, weight))
     spatial = "nihw" if layout == "NCHW" else "nhwi"
     upstream, named = spatial.replace("i", "o"), order.lower().replace("h", "y").replace("w", "z")

@@ -67,15 +67,16 @@ class Problem:
                 self.size, pairs, self.taps, self.stride, self.dilation, strict=True
             )
         )
-        links = []
+        links: Links = []
         for p in positions(out):
             for r in positions(self.taps):
                 cells = [
                     source(p[a] * self.stride[a] + r[a] * self.dilation[a], n, pairs[a][0], mode)
                     for a, n in enumerate(self.size)
                 ]
-                if None not in cells:
-                    links.append((p, tuple(cells), self.weight_tap(r)))
+                inside = tuple(cell for cell in cells if cell is not None)
+                if len(inside) == len(cells):
+                    links.append((p, inside, self.weight_tap(r)))
         return links, out
 
     def transpose_links(self) -> tuple[Links, Index]:

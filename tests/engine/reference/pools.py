@@ -236,10 +236,11 @@ def lp_backward(config: dict[str, Any], tensors: Arrays) -> Arrays:
         for q, window in strided_windows(config, x.shape[2:])[0].items():
             norm = float(y[(n, c, *q)])
             for cell in window:
-                v = 0.0 if cell is None else float(x[(n, c, *cell)])
+                place: tuple[Any, ...] = () if cell is None else (n, c, *cell)
+                v = float(x[place]) if place else 0.0
                 if norm and v:
                     slope = math.copysign((abs(v) / norm) ** power, v)
-                    dx[(n, c, *cell)] += dy[(n, c, *q)] * slope
+                    dx[place] += dy[(n, c, *q)] * slope
     return {"dx": from_first(dx, config)}
 
 

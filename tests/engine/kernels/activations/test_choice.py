@@ -9,7 +9,7 @@ from engine.kernels.activations.choice import chosen
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_bits_are_those_of_the_number_that_is_chosen(dtype: type) -> None:
+def test_bits_are_those_of_the_number_that_is_chosen(dtype: type[np.floating]) -> None:
     rng = np.random.default_rng(0)
     bits = np.dtype(f"u{np.dtype(dtype).itemsize}")
     # NaN of every kind among them.

@@ -11,7 +11,7 @@ from engine.kernels.activations.erf import erfc
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_erfc_of_extremes(dtype: type) -> None:
+def test_erfc_of_extremes(dtype: type[np.floating]) -> None:
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -5, 5, -1, 1, -0.1, 0.1] * 3, dtype)
     whole = erfc(x)
     np.testing.assert_array_equal(whole[:5], [1, 1, 0, 2, np.nan])

@@ -81,7 +81,7 @@ def test_the_left_tail_keeps_its_digits_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_special_numbers(dtype: type) -> None:
+def test_special_numbers(dtype: type[np.floating]) -> None:
     z = np.array([0.0, -0.0, np.inf, np.nan, 1e-40, -1e-40, 1e13, 1e20, 3e38], dtype)
     y = _value(z)
     np.testing.assert_array_equal(y[[0, 1, 2, 3, 6, 7, 8]], z[[0, 1, 2, 3, 6, 7, 8]])

@@ -9,7 +9,7 @@ from engine.kernels.activations.rows import Rows
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_share_no_memory(dtype: type) -> None:
+def test_rows_share_no_memory(dtype: type[np.floating]) -> None:
     rows = Rows(3, 10, np.dtype(dtype))
     rows[0][:] = 5
     zero, one = rows.filled(0), rows.filled(1.0)
@@ -21,7 +21,7 @@ def test_rows_share_no_memory(dtype: type) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_shorter_rows_lie_where_the_longer_did(dtype: type) -> None:
+def test_shorter_rows_lie_where_the_longer_did(dtype: type[np.floating]) -> None:
     rows = Rows(2, 10, np.dtype(dtype))
     zero, first = rows.filled(0), rows[0]
     rows.shorten(3)
@@ -32,7 +32,7 @@ def test_shorter_rows_lie_where_the_longer_did(dtype: type) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_sign_is_that_bit_alone(dtype: type) -> None:
+def test_the_sign_is_that_bit_alone(dtype: type[np.floating]) -> None:
     rows = Rows(1, 1, np.dtype(dtype))
     zero = np.array([0], rows.bits) | rows.sign
     assert zero.dtype == rows.bits

@@ -88,7 +88,7 @@ def test_tanh_slope_against_the_standard_library() -> None:
 
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_an_element_rounds_alike_wherever_it_stands(name: str, dtype: type) -> None:
+def test_an_element_rounds_alike_wherever_it_stands(name: str, dtype: type[np.floating]) -> None:
     rng = np.random.default_rng(5)
     z = (rng.standard_normal(1031) * 4).astype(dtype)
     activation = Activation(name, TABLE[name].defaults)
@@ -103,7 +103,7 @@ def test_an_element_rounds_alike_wherever_it_stands(name: str, dtype: type) -> N
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_no_bit_depends_on_blocks_or_on_whether_it_is_done_in_place(
-    name: str, dtype: type, approximate: bool, monkeypatch: pytest.MonkeyPatch
+    name: str, dtype: type[np.floating], approximate: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parameters = TABLE[name].defaults if name != "gelu" else (("approximate", approximate),)
     activation = Activation(name, parameters)
@@ -140,7 +140,7 @@ def test_every_nan_has_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch)
     "activation", [Activation("silu"), Activation("gelu", (("approximate", True),))]
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_slopes_end_as_zeros_and_ones(activation: Activation, dtype: type) -> None:
+def test_slopes_end_as_zeros_and_ones(activation: Activation, dtype: type[np.floating]) -> None:
     """With the sign of neither side, and NaN where the formula has none."""
     z = np.array([-1e4, -1e30, 1e4, 1e30, np.finfo(dtype).max], dtype)
     slope = derivative(activation, z)
@@ -160,7 +160,7 @@ def test_extremes_stay_finite_or_become_what_they_should() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("approximate", [False, True])
-def test_the_slope_of_gelu_is_flat_far_out(approximate: bool, dtype: type) -> None:
+def test_the_slope_of_gelu_is_flat_far_out(approximate: bool, dtype: type[np.floating]) -> None:
     gelu = Activation("gelu", (("approximate", approximate),))
     far = np.array([999, 1001, 1e13, 1e30, np.finfo(dtype).max], dtype)
     np.testing.assert_array_equal(derivative(gelu, far), np.ones_like(far))
@@ -170,7 +170,7 @@ def test_the_slope_of_gelu_is_flat_far_out(approximate: bool, dtype: type) -> No
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["relu", "hard_sigmoid"])
-def test_no_gradient_passes_where_it_is_constant(name: str, dtype: type) -> None:
+def test_no_gradient_passes_where_it_is_constant(name: str, dtype: type[np.floating]) -> None:
     """Not even an infinite one, as in PyTorch; finite ones leave a zero of their sign."""
     activation = Activation(name, TABLE[name].defaults)
     z = np.array([-np.inf, -9, -9, -9, -9, -9, *[0.0, -0.0] * 3, *[-9] * 6], dtype)
@@ -228,7 +228,9 @@ PLAIN_SLOPES: dict[str, Callable[[Array, float], Array]] = {
     "alpha", [0.01, 0.0, -0.0, 1.0, -1.0, 1.5, 2.0, 2.5, -0.3, 1e-40, 1e-50, 1e38, -1e38]
 )
 @pytest.mark.parametrize("name", PLAIN)
-def test_every_bit_is_that_of_the_choice_one_by_one(name: str, alpha: float, dtype: type) -> None:
+def test_every_bit_is_that_of_the_choice_one_by_one(
+    name: str, alpha: float, dtype: type[np.floating]
+) -> None:
     """Zeros' signs and infinities too, whatever the alpha, also one that is 0 in the dtype."""
     drawn = np.random.default_rng(0).standard_normal(1000) * 5
     z = np.concatenate([np.array(SPECIAL), drawn]).astype(dtype)

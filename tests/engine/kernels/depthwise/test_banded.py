@@ -16,7 +16,7 @@ from engine.kernels.correlation import Correlation
 from engine.kernels.depthwise import banded, banding, bands
 from engine.kernels.direct import gathered
 from engine.threads import get_threads
-from tests.engine.kernels.images import IMAGES, Numbers, Pair, image, tensors
+from tests.engine.kernels.images import IMAGES, Pair, Shape, image, tensors
 
 
 @pytest.fixture(params=[(2 << 20, 8), (1 << 11, 8), (1 << 11, 4)], ids=["whole", "cut", "across"])
@@ -58,7 +58,7 @@ def _with_edges(low: int, high: int, stride: int = 1, dilation: int = 1) -> Corr
 @pytest.mark.parametrize("moves", [0, 9], ids=["slab", "taps"])
 @pytest.mark.usefixtures("_parts")
 def test_values(
-    shape: dict[str, Numbers],
+    shape: Shape,
     channels: int,
     outputs: int,
     moves: int,
@@ -211,7 +211,7 @@ def test_wide_maps_are_cut_into_parts_whose_strips_fit(
     ],
     ids=["mostly zeros", "too narrow"],
 )
-def test_maps_are_not_cut_where_that_takes_longer(shape: dict[str, Numbers]) -> None:
+def test_maps_are_not_cut_where_that_takes_longer(shape: Shape) -> None:
     assert not banding.suits(image(**shape, itemsize=4))
 
 

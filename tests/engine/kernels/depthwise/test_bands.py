@@ -9,7 +9,7 @@ from engine import arena
 from engine.arena import PART_BYTES
 from engine.kernels.depthwise import bands
 from engine.kernels.depthwise.banding import banding, parts, row_blocks
-from tests.engine.kernels.images import IMAGES, Numbers, image
+from tests.engine.kernels.images import IMAGES, Shape, image
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from tests.engine.kernels.images import IMAGES, Numbers, image
     ],
 )
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_views_lie_in_the_scratch(shape: dict[str, Numbers], outputs: int) -> None:
+def test_views_lie_in_the_scratch(shape: Shape, outputs: int) -> None:
     scratch = [arena.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
     whole = image(**shape, outputs=outputs)
     for part in parts(whole):

@@ -43,7 +43,7 @@ def test_small_maps_of_many_channels_are_turned(size: int, kernel: int, stride: 
     }
     there = engine.forward("conv", nhwc, x=turned["x"], weight=w)["y"]
     assert np.moveaxis(there, -1, 1).tobytes() == y.tobytes()
-    last = engine.backward("conv", nhwc, weight=w, **turned)
+    last = engine.backward("conv", nhwc, None, weight=w, **turned)
     last["dx"] = np.moveaxis(last["dx"], -1, 1)
     for name, gradient in first.items():
         np.testing.assert_allclose(last[name], gradient, rtol=1e-4, atol=1e-3)
@@ -106,7 +106,7 @@ def test_volumes_are_what_their_samples_are_alone(
         y, engine.forward("conv", config, **exact)["y"], rtol=1e-4, atol=1e-4
     )
     found = engine.backward("conv", config, x=x, weight=w, dy=y)
-    wanted = engine.backward("conv", config, **exact, dy=y.astype(np.float64))
+    wanted = engine.backward("conv", config, None, **exact, dy=y.astype(np.float64))
     for name, gradient in found.items():
         np.testing.assert_allclose(gradient, wanted[name], rtol=1e-3, atol=1e-3)
     for n in range(3):

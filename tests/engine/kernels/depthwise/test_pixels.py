@@ -12,7 +12,7 @@ from engine.arena import PART_BYTES
 from engine.kernels.correlation import Correlation
 from engine.kernels.depthwise import pixels
 from engine.kernels.direct import gathered, patch_sums
-from tests.engine.kernels.images import IMAGES, VOLUMES, Numbers, image, tensors
+from tests.engine.kernels.images import IMAGES, VOLUMES, Shape, image, tensors
 
 
 @pytest.fixture(params=[(1024, 1 << 20), (20, 1 << 20), (64, 1 << 10)], ids=["whole", "one", "cut"])
@@ -39,7 +39,7 @@ ORDERS = pytest.mark.parametrize("order", [first, last])
 
 
 def layer(
-    shape: dict[str, Numbers], order: Order, itemsize: int = 8, groups: int = 13
+    shape: Shape, order: Order, itemsize: int = 8, groups: int = 13
 ) -> tuple[Correlation, list[np.ndarray]]:
     c = image(**shape, itemsize=itemsize, channels_last=order is last, groups=groups)
     x, w, bias, dy = tensors(c)
@@ -50,7 +50,7 @@ def layer(
 @pytest.mark.parametrize("bad", [None, np.nan, np.inf])
 @pytest.mark.usefixtures("_parts")
 @ORDERS
-def test_values(shape: dict[str, Numbers], bad: float | None, order: Order) -> None:
+def test_values(shape: Shape, bad: float | None, order: Order) -> None:
     c, (x, w, bias, dy) = layer(shape, order)
     if bad is not None:
         ends = len(c.axes)
@@ -102,7 +102,7 @@ def test_a_row_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.Mon
 
 @ORDERS
 def test_the_same_bits_whoever_comes_along(order: Order) -> None:
-    shape: dict[str, Numbers] = {"size": (30, 31), "kernel": (5, 5), "padding": (2, 2)}
+    shape: Shape = {"size": (30, 31), "kernel": (5, 5), "padding": (2, 2)}
     c, (x, w, _, dy) = layer(shape, order, itemsize=4)
     whole, alone = order(np.zeros_like(dy)), order(np.zeros_like(dy))
     pixels.forward(c, x, w, None, whole)
@@ -119,7 +119,7 @@ def test_the_same_bits_whoever_comes_along(order: Order) -> None:
 @pytest.mark.parametrize("shape", IMAGES + VOLUMES)
 @pytest.mark.parametrize("each", [1, 2])
 @ORDERS
-def test_views_lie_in_the_scratch(shape: dict[str, Numbers], each: int, order: Order) -> None:
+def test_views_lie_in_the_scratch(shape: Shape, each: int, order: Order) -> None:
     parts = [arena.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
     c, _ = layer(shape, order)
     for cut in pixels.cuts(c):

@@ -11,7 +11,7 @@ from engine import arena
 from engine.arena import PART_BYTES
 from engine.kernels.depthwise import planes
 from engine.kernels.direct import patch_sums
-from tests.engine.kernels.images import IMAGES, Numbers, Pair, image, tensors
+from tests.engine.kernels.images import IMAGES, Pair, Shape, image, tensors
 
 
 @pytest.fixture(params=[2 << 20, 1 << 10], ids=["whole", "cut"])
@@ -25,7 +25,7 @@ def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 @pytest.mark.parametrize("shape", IMAGES)
 @pytest.mark.parametrize("bad", [None, np.nan, np.inf])
 @pytest.mark.usefixtures("_parts")
-def test_values(shape: dict[str, Numbers], bad: float | None) -> None:
+def test_values(shape: Shape, bad: float | None) -> None:
     c = image(**shape)
     x, _, _, dy = tensors(c)
     if bad is not None:
@@ -73,7 +73,7 @@ def test_the_same_bits_however_many_samples_a_call_has(
 
 
 @pytest.mark.parametrize("shape", IMAGES)
-def test_views_lie_in_the_scratch(shape: dict[str, Numbers]) -> None:
+def test_views_lie_in_the_scratch(shape: Shape) -> None:
     parts = [arena.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
     c = image(**shape)
     key = (c, 3, 0, c.positions[0], 2, True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.kernels import dispatch
 from engine.kernels.depthwise import stuffed
-from tests.engine.kernels.images import Pair, image, tensors
+from tests.engine.kernels.images import Shape, image, tensors
 
-STRIDED: list[dict[str, Pair]] = [
+STRIDED: list[Shape] = [
     {"size": (30, 19), "kernel": (3, 3), "padding": (1, 1), "stride": (2, 2)},
     {"size": (31, 18), "kernel": (5, 2), "padding": (2, 0), "stride": (2, 2)},
     {"size": (40, 18), "kernel": (3, 2), "padding": (0, 0), "stride": (2, 1), "dilation": (2, 3)},
@@ -33,7 +34,7 @@ def _strips(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.usefixtures("_strips", "as_large")
 @pytest.mark.parametrize("shape", STRIDED)
 @pytest.mark.parametrize("bad", [None, np.nan, -np.inf])
-def test_values(shape: dict[str, Pair], bad: float | None) -> None:
+def test_values(shape: Shape, bad: float | None) -> None:
     c = image(**shape)
     assert stuffed.suits(c)
     x, w, _, dy = tensors(c)
@@ -75,7 +76,7 @@ def test_a_bad_weight_reaches_what_its_tap_reaches(tap: int) -> None:
     ],
     ids=["padding", "channels last", "not depthwise", "stride 1", "scratch"],
 )
-def test_others_are_left_to_others(change: dict[str, object]) -> None:
+def test_others_are_left_to_others(change: dict[str, Any]) -> None:
     c = image(**STRIDED[0])
     assert stuffed.suits(c)
-    assert not stuffed.suits(replace(c, **change))  # type: ignore[arg-type]
+    assert not stuffed.suits(replace(c, **change))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,7 +169,9 @@ def test_every_way_gives_the_same_numbers(c: Correlation) -> None:
     taps = w[0].astype(np.float64).reshape(c.outputs, c.channels, *c.kernel)
     for out in np.ndindex(*c.positions):
         for tap in np.ndindex(*c.kernel):
-            place = tuple(a.input_of(t, o) for a, t, o in zip(c.axes, tap, out, strict=True))
+            place: tuple[Any, ...] = tuple(
+                a.input_of(t, o) for a, t, o in zip(c.axes, tap, out, strict=True)
+            )
             if all(0 <= i < a.size for a, i in zip(c.axes, place, strict=True)):
                 terms = dy[(slice(None), 0, slice(None), *out)] @ taps[(..., *tap)]
                 want[(slice(None), 0, slice(None), *place)] += terms

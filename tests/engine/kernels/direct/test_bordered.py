@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -14,7 +14,11 @@ from engine import calls
 from engine.kernels import dispatch, weight_bytes
 from engine.kernels.direct import bordered
 
-MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+MODES: dict[str, Literal["reflect", "edge", "wrap"]] = {
+    "reflect": "reflect",
+    "replicate": "edge",
+    "circular": "wrap",
+}
 
 LAYERS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "1-D": ((2, 4, 9), (3, 4, 3), {"padding": [[2, 1]]}),
@@ -56,7 +60,10 @@ def padded_gradient(
     dx = engine.backward("conv", {**config, "padding": 0, "algorithm": "direct"}, ["dx"], **given)
     places = np.pad(np.arange(x[0, 0].size).reshape(sizes), pairs, MODES[mode]).reshape(-1)
     found = np.zeros((*x.shape[:2], x[0, 0].size))
-    np.add.at(found, (slice(None), slice(None), places), dx["dx"].reshape(*x.shape[:2], -1))
+    for own, added in zip(
+        found.reshape(-1, found.shape[-1]), dx["dx"].reshape(-1, places.size), strict=True
+    ):
+        np.add.at(own, places, added)
     return found.reshape(x.shape)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,9 @@ SAMPLES = 5
 class Layer:
     """A layer of one operation with channels last, and the same with channels first in float64."""
 
-    def __init__(self, operation: str, weight_layout: str, config: dict, *sizes: int) -> None:
+    def __init__(
+        self, operation: str, weight_layout: str, config: dict[str, Any], *sizes: int
+    ) -> None:
         channels, outputs, kernel, *spatial = sizes
         letters = "DHW"[3 - len(spatial) :]
         canonical = ("OI" if operation == "conv" else "IO") + letters
@@ -52,13 +55,13 @@ class Layer:
         found = {"y": np.moveaxis(y, 1, -1)}
         if dy is not None:
             passed = np.moveaxis(dy, -1, 1).astype(np.float64)
-            made = engine.backward(self.operation, self.plain_config, **wide, dy=passed)
+            made = engine.backward(self.operation, self.plain_config, None, **wide, dy=passed)
             found["dx"] = np.moveaxis(made["dx"], 1, -1)
             found["dweight"] = made["dweight"].transpose(self.order)
         return found
 
 
-LAYERS = {
+LAYERS: dict[str, Any] = {
     "strides": ({"stride": 2, "padding": 1}, 24, 20, 3, 19, 14),
     "dilation": ({"dilation": 2, "padding": [[2, 0], [1, 3]]}, 17, 5, 3, 9, 12),
     "row": ({"padding": 2}, 16, 33, 5, 700),
@@ -80,7 +83,7 @@ def test_values(operation: str, flipped: bool, name: str, ending: str) -> None:
     layer = Layer(operation, before + letters + ending, config | {"flip_kernel": flipped}, *sizes)
     y = engine.forward(operation, layer.config, **layer.given)["y"]
     dy = np.random.default_rng(1).standard_normal(y.shape, np.float32)
-    got = {"y": y, **engine.backward(operation, layer.config, **layer.given, dy=dy)}
+    got = {"y": y, **engine.backward(operation, layer.config, None, **layer.given, dy=dy)}
     for key, want in layer.expected(dy).items():
         np.testing.assert_allclose(got[key], want, 2e-4, 2e-4 * abs(want).max(), err_msg=key)
 
@@ -96,7 +99,7 @@ def test_a_sample_has_the_same_bits_in_any_company(name: str, threads: int) -> N
     try:
         y = engine.forward("conv", layer.config, **layer.given)["y"]
         dy = np.random.default_rng(1).standard_normal(y.shape, np.float32)
-        found = engine.backward("conv", layer.config, **layer.given, dy=dy)
+        found = engine.backward("conv", layer.config, None, **layer.given, dy=dy)
     finally:
         engine.set_threads(before)
     for n in range(SAMPLES):
@@ -111,7 +114,9 @@ def test_a_sample_has_the_same_bits_in_any_company(name: str, threads: int) -> N
 
 @pytest.mark.parametrize("outputs", [300, 513])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_outputs_that_threads_share_have_the_bits_of_one_thread(outputs: int, dtype: type) -> None:
+def test_outputs_that_threads_share_have_the_bits_of_one_thread(
+    outputs: int, dtype: type[np.floating]
+) -> None:
     """Half of them are no whole number of columns that BLAS multiplies at a time."""
     rng, config = np.random.default_rng(0), {"layout": "NHWC", "algorithm": "direct"}
     x = rng.standard_normal((1, 12, 12, 64)).astype(dtype)

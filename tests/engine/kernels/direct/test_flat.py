@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,11 +10,13 @@ import pytest
 
 from engine.geometry import Axis, strided_out
 from engine.kernels.correlation import Correlation
-from engine.kernels.direct import flat, gathered, patch_sums
-from tests.engine.kernels.images import tensors
+from engine.kernels.direct import flat, gathered, patch_sums, runs
+from tests.engine.kernels.images import Numbers, Pair, tensors
 
-LAYERS = [
-    # sizes, kernel, dilation, (low, high), groups, channels, outputs
+Case = tuple[Numbers, Numbers, int, Pair, int, int, int]
+"""Sizes, kernel, dilation, low and high padding, groups, channels, outputs."""
+
+LAYERS: list[Case] = [
     ((9,), (3,), 1, (1, 1), 1, 2, 3),
     ((9, 7), (3, 2), 1, (1, 2), 2, 3, 2),
     ((8, 9), (3, 3), 2, (2, 0), 1, 2, 4),
@@ -26,8 +27,8 @@ LAYERS = [
 ]
 
 
-def layer(case: tuple[object, ...], itemsize: int = 8) -> Correlation:
-    sizes, kernel, dilation, (low, high), groups, channels, outputs = case  # type: ignore[misc]
+def layer(case: Case, itemsize: int = 8) -> Correlation:
+    sizes, kernel, dilation, (low, high), groups, channels, outputs = case
     axes = tuple(
         Axis(n, k, 1, dilation, low, high, strided_out(n, dilation * (k - 1) + 1, 1, low, high))
         for n, k in zip(sizes, kernel, strict=True)
@@ -42,18 +43,18 @@ PATCHES = SimpleNamespace(
 )
 
 
-def both(run: Callable[[object, np.ndarray], None], shape: tuple[int, ...]) -> np.ndarray:
+def both(action: str, shape: tuple[int, ...], *given: object) -> np.ndarray:
     """What flat planes and gathered patches write to an array of NaNs."""
     out = np.full((2, *shape), np.nan)
-    run(flat, out[0])
-    run(PATCHES, out[1])
+    for kernel, written in zip((flat, PATCHES), out, strict=True):
+        getattr(kernel, action)(*given, written)
     return out
 
 
 @pytest.fixture(params=["several samples a block", "one sample a block"])
 def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "one sample a block":
-        planned = flat.flat
+        planned = runs.flat
         monkeypatch.setattr(
             flat, "flat", lambda c: replace(planned(c), samples=1, most=1, spread=1)
         )
@@ -61,26 +62,24 @@ def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("case", LAYERS)
-def test_values(case: tuple[object, ...]) -> None:
+def test_values(case: Case) -> None:
     c = layer(case)
     assert flat.suits(c)
     x, w, bias, dy = tensors(c, 5)
     for offset in (bias, None):
-        y = both(lambda kernel, out, b=offset: kernel.forward(c, x, w, b, out), dy.shape)
+        y = both("forward", dy.shape, c, x, w, offset)
         np.testing.assert_allclose(y[0], y[1], rtol=1e-12, atol=1e-12)
-    dx = both(lambda kernel, out: kernel.backward_input(c, dy, w, out), x.shape)
+    dx = both("backward_input", x.shape, c, dy, w)
     np.testing.assert_allclose(dx[0], dx[1], rtol=1e-12, atol=1e-12)
     rows = (2, 0, 1, 2)
     shape = (len(rows), c.groups, c.outputs, c.channels, *c.kernel)
-    dw = both(lambda kernel, out: kernel.backward_weight(c, x, dy, rows, out), shape)
+    dw = both("backward_weight", shape, c, x, dy, rows)
     np.testing.assert_allclose(dw[0], dw[1], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("case", LAYERS)
-def test_bad_numbers_reach_what_reads_them_and_nothing_else(
-    case: tuple[object, ...], bad: float
-) -> None:
+def test_bad_numbers_reach_what_reads_them_and_nothing_else(case: Case, bad: float) -> None:
     c = layer(case)
     x, w, _, dy = tensors(c, 5)
     rows = (1,) * len(x)
@@ -90,10 +89,10 @@ def test_bad_numbers_reach_what_reads_them_and_nothing_else(
         spoilt_w[0, 0, place[-1]] = bad
         shape = (len(rows), c.groups, c.outputs, c.channels, *c.kernel)
         with np.errstate(invalid="ignore"):
-            y = both(lambda k, out, x=spoilt_x: k.forward(c, x, w, None, out), dy.shape)
-            dx = both(lambda k, out, d=spoilt_dy: k.backward_input(c, d, w, out), x.shape)
-            by_w = both(lambda k, out, v=spoilt_w: k.backward_input(c, dy, v, out), x.shape)
-            dw = both(lambda k, out, x=spoilt_x: k.backward_weight(c, x, dy, rows, out), shape)
+            y = both("forward", dy.shape, c, spoilt_x, w, None)
+            dx = both("backward_input", x.shape, c, spoilt_dy, w)
+            by_w = both("backward_input", x.shape, c, dy, spoilt_w)
+            dw = both("backward_weight", shape, c, spoilt_x, dy, rows)
         assert not np.isfinite(y[1]).all()
         assert not np.isfinite(by_w[1]).all()
         for got, want in (y, dx, by_w, dw):

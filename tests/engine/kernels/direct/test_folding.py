@@ -16,7 +16,7 @@ from engine.kernels.correlation import Correlation
 from engine.kernels.direct import adjoints, folding, folds, gathered
 from engine.kernels.products import LINE
 from engine.kernels.slabs import row
-from tests.engine.kernels.direct.test_shifts import LAYERS, layer
+from tests.engine.kernels.direct.test_shifts import LAYERS, Case, layer
 from tests.engine.kernels.images import tensors
 
 
@@ -39,7 +39,7 @@ def _forget() -> None:
     folding._views.cache_clear()
 
 
-def both(x: np.ndarray, w: np.ndarray, dy: np.ndarray, case: tuple[object, ...]) -> np.ndarray:
+def both(x: np.ndarray, w: np.ndarray, dy: np.ndarray, case: Case) -> np.ndarray:
     """What folding and scattering write to an array of NaNs."""
     out = np.full((2, *x.shape), np.nan)
     with np.errstate(invalid="ignore"):
@@ -50,7 +50,7 @@ def both(x: np.ndarray, w: np.ndarray, dy: np.ndarray, case: tuple[object, ...])
 
 @pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("case", LAYERS)
-def test_values(case: tuple[object, ...]) -> None:
+def test_values(case: Case) -> None:
     c = layer(case)
     assert folding.suits(c)
     x, w, _, dy = tensors(c)
@@ -113,9 +113,7 @@ def test_many_taps_are_folded_some_at_a_time(c: Correlation) -> None:
 @pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("case", LAYERS)
-def test_bad_numbers_reach_what_they_are_added_to_and_nothing_else(
-    case: tuple[object, ...], bad: float
-) -> None:
+def test_bad_numbers_reach_what_they_are_added_to_and_nothing_else(case: Case, bad: float) -> None:
     x, w, _, dy = tensors(layer(case))
     clean = both(x, w, dy, case)[0]
     spoilt_w, spoilt_dy = w.copy(), dy.copy()
@@ -136,7 +134,7 @@ def test_scratch_holds_every_block(asked: list[int]) -> None:
         c = layer((sizes, (kernel,) * n, (stride,) * n, (1,) * n, (1, 1), 1, 3, 64), itemsize=4)
         x, w, _, dy = tensors(c, 1)
         folding.backward_input(c, dy, w, np.empty_like(x))
-    assert max(asked) <= folds.PART_BYTES
+    assert max(asked) <= PART_BYTES
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,7 @@ def test_others_are_left_to_others(change: dict[str, object]) -> None:
 
 @pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("case", LAYERS)
-def test_views_lie_in_the_scratch(case: tuple[object, ...]) -> None:
+def test_views_lie_in_the_scratch(case: Case) -> None:
     c, parts = layer(case), [arena.part(n, (PART_BYTES,), np.dtype(np.uint8)) for n in range(3)]
     v = folding._views(c, 1)
     assert v is folding._views(c, 1)

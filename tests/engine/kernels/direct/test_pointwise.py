@@ -23,8 +23,8 @@ LAYERS = [(3, 5, False), (5, 3, False), (3, 5, True), (5, 3, True)]
 def layer(
     channels: int = 3, outputs: int = 5, channels_last: bool = True, itemsize: int = 8
 ) -> Correlation:
-    sizes = {"groups": 2, "channels": channels, "outputs": outputs, "itemsize": itemsize}
-    return image((19, 17), (1, 1), (0, 0), channels_last=channels_last, **sizes)
+    more = (itemsize, 2, channels, outputs, channels_last)
+    return image((19, 17), (1, 1), (0, 0), (), (), *more)
 
 
 def given(c: Correlation, samples: int) -> tuple[np.ndarray, np.ndarray]:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import pytest
 
+from engine import arena
 from engine.arena import PART_BYTES
 from engine.kernels.direct import runs
-from tests.engine.kernels.direct.test_flat import LAYERS, layer
+from tests.engine.kernels.direct.test_flat import LAYERS, Case, layer
 from tests.engine.kernels.images import tensors
 
 
 @pytest.mark.parametrize("case", LAYERS)
-def test_columns_are_the_windows_of_all_outputs(case: tuple[object, ...]) -> None:
+def test_columns_are_the_windows_of_all_outputs(case: Case) -> None:
     c = layer(case)
     x = tensors(c, 2)[0]
     views = runs.columns(c, 2)
     views.load(x)
     padded = np.pad(x, [(0, 0)] * 3 + [(a.low, a.high) for a in c.axes])
     for tap in np.ndindex(*c.kernel):
-        places = (
+        places: tuple[Any, ...] = tuple(
             slice(t * a.dilation, t * a.dilation + a.out) for t, a in zip(tap, c.axes, strict=True)
         )
         found = views.columns[(slice(None),) * 3 + tap]
@@ -31,7 +33,7 @@ def test_columns_are_the_windows_of_all_outputs(case: tuple[object, ...]) -> Non
 @pytest.mark.parametrize("case", LAYERS)
 @pytest.mark.parametrize("views", [runs.columns, runs.spread])
 def test_views_of_as_many_samples_as_are_planned_lie_in_the_scratch(
-    case: tuple[object, ...], views: object
+    case: Case, views: object
 ) -> None:
     c = layer(case)
     plan = runs.flat(c)
@@ -45,4 +47,4 @@ def test_views_of_as_many_samples_as_are_planned_lie_in_the_scratch(
 
 
 def _parts() -> list[np.ndarray]:
-    return [runs.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
+    return [arena.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]

@@ -12,9 +12,10 @@ import pytest
 
 import engine
 from engine import arena
+from engine.arena import PART_BYTES
 from engine.geometry import Axis
 from engine.kernels.correlation import Correlation
-from engine.kernels.direct import adjoints, gathered, scattered
+from engine.kernels.direct import adjoints, joined, scattered
 from engine.kernels.dispatch import correlate_input
 from engine.threads import computing, get_threads
 from tests.engine.kernels.images import image, tensors
@@ -57,7 +58,9 @@ def summed(c: Correlation, dy: np.ndarray, w: np.ndarray) -> np.ndarray:
     taps = w[0].astype("f8").reshape(c.outputs, c.channels, *c.kernel)
     for out in np.ndindex(*c.positions):
         for tap in np.ndindex(*c.kernel):
-            place = tuple(a.input_of(t, o) for a, t, o in zip(c.axes, tap, out, strict=True))
+            place: tuple[Any, ...] = tuple(
+                a.input_of(t, o) for a, t, o in zip(c.axes, tap, out, strict=True)
+            )
             if all(0 <= i < a.size for a, i in zip(c.axes, place, strict=True)):
                 terms = dy[(slice(None), 0, slice(None), *out)].astype("f8") @ taps[(..., *tap)]
                 dx[(slice(None), 0, slice(None), *place)] += terms
@@ -155,11 +158,11 @@ def test_scratch_holds_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
         got = np.empty((5, 1, c.channels, *(a.size for a in c.axes)), dy.dtype)
         scattered.backward_input(c, dy, w, got)
         np.testing.assert_allclose(got, summed(c, dy, w), 1e-3, 1e-3)
-    assert max(asked) <= gathered.PART_BYTES
+    assert max(asked) <= PART_BYTES
 
 
 def test_memory_is_what_the_plan_says() -> None:
-    scattered.same_bits.cache_clear()
+    joined.same_bits.cache_clear()
     rng = np.random.default_rng(0)
     config = {"stride": 2, "padding": 1}
     sizes = {"x": (6, 512, 4, 4), "weight": (512, 256, 4, 4)}

@@ -7,7 +7,7 @@ import pytest
 
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import shifting
-from tests.engine.kernels.direct.test_shifts import LAYERS, layer
+from tests.engine.kernels.direct.test_shifts import LAYERS, Case, layer
 
 WIDE = [
     ((224, 224), (7, 7), (2, 2), (1, 1), (3, 3), 1, 3, 64),
@@ -24,7 +24,7 @@ def read(c: Correlation, axis: int, lo: int, hi: int) -> set[int]:
 
 
 @pytest.mark.parametrize("case", [*LAYERS, *WIDE])
-def test_every_output_is_in_one_tile_and_its_inputs_with_it(case: tuple[object, ...]) -> None:
+def test_every_output_is_in_one_tile_and_its_inputs_with_it(case: Case) -> None:
     c = layer(case, itemsize=4)
     met = np.zeros(c.positions, int)
     for cut in shifting.cuts(c):

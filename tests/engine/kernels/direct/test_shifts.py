@@ -13,10 +13,12 @@ from engine.arena import PART_BYTES
 from engine.geometry import Axis, strided_out
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import patch_sums, shifting, shifts
-from tests.engine.kernels.images import tensors
+from tests.engine.kernels.images import Numbers, Pair, tensors
 
-LAYERS = [
-    # sizes, kernel, strides, dilations, (low, high), groups, channels, outputs
+Case = tuple[Numbers, Numbers, Numbers, Numbers, Pair, int, int, int]
+"""Sizes, kernel, strides, dilations, low and high padding, groups, channels, outputs."""
+
+LAYERS: list[Case] = [
     ((90,), (9,), (1,), (1,), (4, 4), 1, 3, 5),
     ((41,), (4,), (3,), (2,), (0, 2), 2, 2, 3),
     ((23, 17), (5, 5), (2, 2), (1, 1), (3, 3), 1, 2, 16),
@@ -28,8 +30,8 @@ LAYERS = [
 ]
 
 
-def layer(case: tuple[object, ...], itemsize: int = 8) -> Correlation:
-    sizes, kernel, strides, dilations, (low, high), groups, channels, outputs = case  # type: ignore[misc]
+def layer(case: Case, itemsize: int = 8) -> Correlation:
+    sizes, kernel, strides, dilations, (low, high), groups, channels, outputs = case
     axes = tuple(
         Axis(n, k, s, d, low, high, strided_out(n, d * (k - 1) + 1, s, low, high))
         for n, k, s, d in zip(sizes, kernel, strides, dilations, strict=True)
@@ -58,7 +60,7 @@ def _forget() -> None:
 @pytest.mark.usefixtures("_seams")
 @pytest.mark.parametrize("bad", [None, np.nan, np.inf])
 @pytest.mark.parametrize("case", LAYERS)
-def test_values(case: tuple[object, ...], bad: float | None) -> None:
+def test_values(case: Case, bad: float | None) -> None:
     c = layer(case)
     assert shifts.suits(c)
     x, _, _, dy = tensors(c, 6)
@@ -142,7 +144,7 @@ def test_scratch_holds_every_block(asked: list[int]) -> None:
         c = layer(case, itemsize=4)
         x, _, _, dy = tensors(c, 1)
         shifts.backward_weight(c, x, dy, (1,), np.empty((1, 1, outputs, 8, *c.kernel), np.float32))
-    assert max(asked) <= shifts.PART_BYTES
+    assert max(asked) <= PART_BYTES
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_others_are_left_to_others(
 
 
 @pytest.mark.parametrize("case", LAYERS)
-def test_views_lie_in_the_scratch(case: tuple[object, ...]) -> None:
+def test_views_lie_in_the_scratch(case: Case) -> None:
     c, parts = layer(case), [arena.part(n, (PART_BYTES,), np.dtype(np.uint8)) for n in range(3)]
     for cut in shifting.cuts(c):
         v = shifts._views(c, cut.axes, 1, False)

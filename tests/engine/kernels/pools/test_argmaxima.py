@@ -71,7 +71,7 @@ def test_tiles_know_where_they_lie() -> None:
     x = drawn((2, 3, 24, 54), "float32", "special")
     best, where = argmaxima.argmaxima(p, x, ((0, 2), (0, 3)))
     for tile in tiles(p.positions, (1, 2)):
-        own = (..., *(slice(*span) for span in tile))
+        own: tuple[Any, ...] = (..., *(slice(*span) for span in tile))
         for got, want in zip(argmaxima.argmaxima(p, x, tile), (best, where), strict=True):
             np.testing.assert_array_equal(got, want[own])
 

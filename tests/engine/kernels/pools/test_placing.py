@@ -8,7 +8,7 @@ from engine.kernels.pools.placing import scatter_indices
 SHAPE = {"input_shape": [2, 3, 5, 4]}
 
 
-def one_by_one(indices, dy):
+def one_by_one(indices: np.ndarray, dy: np.ndarray) -> np.ndarray:
     """The gradient of planes of 5 by 4, in float64, added up in Python."""
     dx = np.zeros((*indices.shape[:2], 20))
     for place, where in np.ndenumerate(indices):
@@ -20,7 +20,9 @@ def one_by_one(indices, dy):
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("lowest", [-1, 0])
 @pytest.mark.parametrize("arena", [False, True])
-def test_numbers_are_added_where_indices_say_in_either_layout(last, lowest, arena):
+def test_numbers_are_added_where_indices_say_in_either_layout(
+    last: bool, lowest: int, arena: bool
+) -> None:
     rng = np.random.default_rng(7)
     indices = rng.integers(lowest, 20, (2, 3, 4, 6))
     dy = rng.integers(-9, 9, indices.shape).astype(np.float32)
@@ -32,7 +34,7 @@ def test_numbers_are_added_where_indices_say_in_either_layout(last, lowest, aren
     np.testing.assert_array_equal(dx, want)
 
 
-def test_indices_that_repeat_get_the_sum_and_minus_one_nothing():
+def test_indices_that_repeat_get_the_sum_and_minus_one_nothing() -> None:
     indices = np.zeros((2, 3, 2, 2), np.int64)
     indices[0, 0] = 7
     indices[1, 2, 1, 1] = -1
@@ -42,7 +44,7 @@ def test_indices_that_repeat_get_the_sum_and_minus_one_nothing():
 
 
 @pytest.mark.parametrize("layout", ["NCW", "NWC"])
-def test_of_many_indices_that_repeat_the_last_stays(layout):
+def test_of_many_indices_that_repeat_the_last_stays(layout: str) -> None:
     """More of them than are looked at together."""
     shape = (2, 3, 100_000)
     indices = np.random.default_rng(11).integers(0, 4, shape)
@@ -60,7 +62,7 @@ def test_of_many_indices_that_repeat_the_last_stays(layout):
 
 
 @pytest.mark.parametrize("layout", ["NCW", "NWC"])
-def test_a_plane_may_be_one_number(layout):
+def test_a_plane_may_be_one_number(layout: str) -> None:
     """Of which no stride tells whether channels come last."""
     dy = np.arange(6.0).reshape((2, 3, 1) if layout == "NCW" else (2, 1, 3))
     indices = np.zeros((2, 3, 4), np.int64)
@@ -74,11 +76,11 @@ def test_a_plane_may_be_one_number(layout):
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-def test_every_nan_of_a_gradient_has_the_same_bits(layout):
+def test_every_nan_of_a_gradient_has_the_same_bits(layout: str) -> None:
     indices = np.zeros((2, 3, 2, 2), np.int64)
     dy = np.ones((2, 3, 2, 2), np.float32)
     dy[0, 0, 0] = np.array([0xFFC12345, 0x7FC00001], np.uint32).view(np.float32)
-    dy[1, 1] = [[np.inf, -np.inf], [1, 1]]
+    dy[1, 1] = np.array([[np.inf, -np.inf], [1, 1]])
     shape = [2, 3, 5, 4]
     if layout == "NHWC":
         indices, dy = np.moveaxis(indices, 1, -1), np.moveaxis(dy, 1, -1)
@@ -90,7 +92,7 @@ def test_every_nan_of_a_gradient_has_the_same_bits(layout):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", ">i8"])
-def test_any_integers_are_indices(dtype):
+def test_any_integers_are_indices(dtype: str) -> None:
     indices = np.random.default_rng(3).integers(-1, 20, (2, 3, 2, 2)).astype(dtype)
     dy = np.arange(24, dtype=np.float32).reshape(2, 3, 2, 2)
     dx = engine.backward("max_pool", {"kernel": 2, **SHAPE}, indices=indices, dy=dy)["dx"]
@@ -100,7 +102,7 @@ def test_any_integers_are_indices(dtype):
 @pytest.mark.parametrize(
     ("dtype", "wrong"), [("i8", 20), ("i8", -2), ("i8", 2**40), ("i8", -(2**63)), ("i1", -3)]
 )
-def test_an_index_outside_its_plane_is_named(dtype, wrong):
+def test_an_index_outside_its_plane_is_named(dtype: str, wrong: int) -> None:
     indices = np.zeros((2, 3, 2, 2), dtype)
     indices[1, 2, 0, 1] = wrong
     dy = np.ones((2, 3, 2, 2), np.float32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -28,7 +30,7 @@ def test_taps_find_their_inputs(axes: tuple[Axis, ...], inner: int) -> None:
     taps = list(np.ndindex(*(axis.kernel for axis in axes)))
     for tap, (residues, shift) in zip(taps, found.taps, strict=True):
         for output in np.ndindex(*(axis.out for axis in axes)):
-            at = [a.input_of(t, o) for a, t, o in zip(axes, tap, output, strict=True)]
+            at: tuple[Any, ...] = tuple(map(Axis.input_of, axes, tap, output))
             inside = all(0 <= i < axis.size for i, axis in zip(at, axes, strict=True))
             place = np.ravel_multi_index((*output, 0), found.lengths) + shift
             got = laid[residues].reshape(2, -1)[:, place : place + inner]

@@ -33,7 +33,7 @@ POOLS = [
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("tile", [(9, 9), (2, 9), (1, 3)], ids=["whole", "rows", "parts"])
 def test_the_first_maximum_gets_the_gradient(
-    p: Pooling, numbers: str, dtype: type, tile: tuple[int, int]
+    p: Pooling, numbers: str, dtype: type[np.floating], tile: tuple[int, int]
 ) -> None:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((2, 3 * p.channels, 11, 71)).astype(dtype)
@@ -94,7 +94,7 @@ def test_other_windows_are_left_to_others(axis: Axis) -> None:
     ids=["first", "many planes", "last", "one window"],
 )
 def test_views_of_the_largest_blocks_lie_in_the_scratch(
-    shape: tuple[int, ...], dtype: type
+    shape: tuple[int, ...], dtype: type[np.floating]
 ) -> None:
     scratch = Arena().take((SCRATCH_BYTES,), np.dtype(np.uint8))
     v = squares.views(shape, np.dtype(dtype))

@@ -97,7 +97,7 @@ def test_tiles_know_where_they_lie(last: bool) -> None:
         x = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
     best, where = (a.copy() for a in tracing.traced(p, axes, x, ((0, 20), (0, 20))))
     for tile in tiles(p.positions, (7, 20)):
-        own = (..., *(slice(*span) for span in tile))
+        own: tuple[Any, ...] = (..., *(slice(*span) for span in tile))
         for got, want in zip(tracing.traced(p, axes, x, tile), (best, where), strict=True):
             np.testing.assert_array_equal(got, want[own])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,10 +24,10 @@ def test_windows_are_added_up_over_real_inputs_only(axes: tuple[Axis, ...]) -> N
     for place in np.ndindex(*got.shape[1:-1]):
         want = np.zeros((2, 3))
         for tap in product(*(range(axis.kernel) for axis in axes)):
-            at = [
+            at: tuple[Any, ...] = tuple(
                 axis.input_of(t, o + lo)
                 for axis, t, o, (lo, _) in zip(axes, tap, place, tile, strict=True)
-            ]
+            )
             if all(0 <= i < axis.size for i, axis in zip(at, axes, strict=True)):
                 want += x[(slice(None), *at)] ** 2
         np.testing.assert_array_equal(got[(slice(None), *place)], want)

@@ -169,7 +169,7 @@ LAPLACE = (0, 1, 0), (1, -4, 1), (0, 1, 0)
 
 def identity(_: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     a = np.zeros(shape)
-    a[..., 1, 1] = np.eye(*shape[:2])
+    a[..., 1, 1] = np.eye(shape[0], shape[1])
     return a
 
 
