@@ -13,9 +13,9 @@ from collections import Counter
 import torch
 
 import engine
-from tests.data.pytorch_cases import Case, answers, forward
+from tests.data.pytorch_cases import answers, forward
 from tests.data.pytorch_opinfo import cases
-from tests.data.recorded import inputs
+from tests.data.recorded import Case, inputs
 from tests.engine.compare import assert_close
 
 
@@ -34,7 +34,7 @@ def check(case: Case) -> None:
     got = engine.forward(operation, config, **given)
     if operation == "max_unpool":
         del given["x"]
-    got |= engine.backward(operation, config, **given, dy=dy)
+    got |= engine.backward(operation, config, None, **given, dy=dy)
     assert_close(got, want, about=case)
     if operation == "max_pool" and "indices" in got:
         config = config | {"input_shape": case["shapes"]["x"]}

@@ -36,7 +36,9 @@ def torch_pad(low_high: list[tuple[int, int]]) -> list[int]:
 
 
 def activate(spec: Any, y: torch.Tensor) -> torch.Tensor:
-    given = {"name": spec} if isinstance(spec, str) else dict(spec or {"name": "identity"})
+    given: dict[str, Any] = (
+        {"name": spec} if isinstance(spec, str) else dict(spec or {"name": "identity"})
+    )
     name = given.pop("name")
     if name == "gelu":
         return F.gelu(y, approximate="tanh" if given.get("approximate") else "none")
@@ -65,7 +67,7 @@ def flipped(config: dict[str, Any], weight: torch.Tensor) -> torch.Tensor:
 
 def conv(config: dict[str, Any], t: dict[str, torch.Tensor]) -> torch.Tensor:
     rank = t["x"].ndim - 2
-    function = (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
+    function = getattr(F, f"conv{rank}d")
     x, padding = t["x"], config.get("padding", 0)
     mode = config.get("padding_mode", "zeros")
     if not isinstance(padding, str):
@@ -88,7 +90,7 @@ def conv(config: dict[str, Any], t: dict[str, torch.Tensor]) -> torch.Tensor:
 
 def conv_transpose(config: dict[str, Any], t: dict[str, torch.Tensor]) -> torch.Tensor:
     rank = t["x"].ndim - 2
-    function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[rank - 1]
+    function = getattr(F, f"conv_transpose{rank}d")
     return function(
         t["x"],
         flipped(config, t["weight"]),
@@ -103,11 +105,10 @@ def conv_transpose(config: dict[str, Any], t: dict[str, torch.Tensor]) -> torch.
 
 def pool(operation: str, config: dict[str, Any], x: torch.Tensor) -> Any:
     rank = x.ndim - 2
-    place = rank - 1
+    function = getattr(F, f"{operation}{rank}d")
     common = [config.get("kernel"), config.get("stride")]
     if operation == "max_pool":
-        function = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[place]
-        low_high, padding = pairs(config, rank), 0
+        low_high, padding = pairs(config, rank), [0] * rank
         if all(
             low == high and 2 * low <= k
             for (low, high), k in zip(low_high, per_axis(config["kernel"], rank), strict=True)
@@ -124,7 +125,6 @@ def pool(operation: str, config: dict[str, Any], x: torch.Tensor) -> Any:
             return_indices=config.get("return_indices", False),
         )
     if operation == "avg_pool":
-        function = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[place]
         more = [] if rank == 1 else [config.get("divisor_override")]
         return function(
             x,
@@ -135,19 +135,16 @@ def pool(operation: str, config: dict[str, Any], x: torch.Tensor) -> Any:
             *more,
         )
     if operation == "lp_pool":
-        function = (F.lp_pool1d, F.lp_pool2d, F.lp_pool3d)[place]
         return function(x, float(config.get("p", 2.0)), *common)
     size = config["output_size"]
     if operation == "adaptive_avg_pool":
-        function = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)[place]
         return function(x, size)
-    function = (F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d)[place]
     return function(x, size, config.get("return_indices", False))
 
 
 def max_unpool(config: dict[str, Any], x: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
     rank = x.ndim - 2
-    function = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[rank - 1]
+    function = getattr(F, f"max_unpool{rank}d")
     size = per_axis(config["output_size"], rank)
     # PyTorch holds a given size to its guess from kernel and stride; these make it guess right.
     stride = [max(1, n // m) for n, m in zip(size, x.shape[2:], strict=True)]
@@ -195,8 +192,8 @@ def answers(case: Case) -> Arrays:
     if "weight" in t:
         t["weight"] = t["weight"].permute([order.index(letter) for letter in first])
     y, indices = forward(case, t)
-    y.backward(t["dy"] if "dy" in t else torch.ones_like(y))
-    found = {"y": y.movedim(1, -1) if last else y, "dx": leaves["x"].grad}
+    torch.autograd.backward(y, t["dy"] if "dy" in t else torch.ones_like(y))
+    found: dict[str, Any] = {"y": y.movedim(1, -1) if last else y, "dx": leaves["x"].grad}
     found |= {"d" + name: leaves[name].grad for name in ("weight", "bias") if name in leaves}
     if indices is not None:
         found["indices"] = indices.movedim(1, -1) if last else indices

@@ -6,12 +6,12 @@ Only shapes and arguments are taken; the numbers are ours. Needs PyTorch and exp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
-from tests.data.pytorch_cases import Case
+from tests.data.recorded import Case
 
 OPERATIONS = {
     f"nn.functional.{name}{rank}d": ours
@@ -80,8 +80,8 @@ def translate(operation: str, sample: Any, rank: int, seed: int) -> Case:
 
 def cases() -> Iterator[Case]:
     """Every sample that has a counterpart here, less those whose channels are empty."""
-    seed = 0
-    for info in op_db:
+    seed, described = 0, cast("list[Any]", op_db)
+    for info in described:
         if info.name not in OPERATIONS or info.variant_test_name:
             continue
         for sample in info.sample_inputs("cpu", torch.float64, requires_grad=False):

@@ -21,7 +21,7 @@ import torch
 
 from tests.data.pytorch_cases import answers
 from tests.data.pytorch_opinfo import cases as opinfo_cases
-from tests.data.recorded import FILE, Case, pack
+from tests.data.recorded import FILE, Arrays, Case, pack
 
 LARGEST = 1200
 """Numbers in the answer of one recorded case."""
@@ -66,7 +66,11 @@ def conv_cases() -> Iterator[Case]:
         x, w, b = [2, 4, *size], [4, 4, *[3] * rank], [4]
         for stride, padding, dilation in product((1, 2), (0, 1, 2), (1, 2)):
             if dilation * 2 < min(size) + 2 * padding:
-                config = {"stride": stride, "padding": padding, "dilation": dilation}
+                config: dict[str, Any] = {
+                    "stride": stride,
+                    "padding": padding,
+                    "dilation": dilation,
+                }
                 yield case("conv", config, [1, 2, *size], [2, 2, *w[2:]], [2])
         for groups in (2, 4):
             yield case("conv", {"groups": groups, "padding": 1}, x, [4, 4 // groups, *w[2:]], b)
@@ -118,8 +122,8 @@ def transpose_cases() -> Iterator[Case]:
         yield case("conv_transpose", {}, [0, *x[1:]], w, [3])
         yield from channels_last_cases("conv_transpose", rank, size)
     for activation in ("relu", "tanh", {"name": "elu", "alpha": 2.0}, "softplus"):
-        config = {"activation": activation, "stride": 2}
-        yield case("conv_transpose", config, [2, 2, 2, 3], [2, 2, 3, 3], [2])
+        activated = {"activation": activation, "stride": 2}
+        yield case("conv_transpose", activated, [2, 2, 2, 3], [2, 2, 3, 3], [2])
 
 
 def pool_cases() -> Iterator[Case]:
@@ -211,7 +215,9 @@ def complete(one: Case, seed: int) -> Case:
 
 def main() -> None:
     torch.set_num_threads(1)
-    cases, found, seen = [], [], set()
+    cases: list[Case] = []
+    found: list[Arrays] = []
+    seen: set[str] = set()
     for one in all_cases():
         key = json.dumps([one[k] for k in ("operation", "config", "shapes", "kind", "dtype")])
         if key in seen:
@@ -222,7 +228,8 @@ def main() -> None:
         if sum(a.size for a in answer.values()) <= LARGEST:
             cases.append(one)
             found.append(answer)
-    np.savez_compressed(FILE, **pack(cases, found))
+    packed: dict[str, Any] = pack(cases, found)
+    np.savez_compressed(FILE, **packed)
     print(f"{len(cases)} cases, {Path(FILE).stat().st_size / 2**10:.0f} KiB")
 
 
