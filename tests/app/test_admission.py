@@ -118,6 +118,7 @@ def test_the_only_place_is_kept_from_when_it_would_not_fall_free_again() -> None
     admission.acquire(1, 20.0)
     refusal = admission.refusal(1, 20.0, told)
     assert refusal is not None
+    assert refusal.retry_after is not None
     due = 20.0 + refusal.retry_after
     admission.release(1, 20.1)
     assert admission.refusal(1, due - 0.9, newcomer) is None
@@ -134,6 +135,7 @@ def test_several_places_are_held_a_little_while_before_however_fast_they_fall_fr
     admission.acquire(1, 3.0)
     refusal = admission.refusal(1, 3.0, told)
     assert refusal is not None
+    assert refusal.retry_after is not None
     admission.release(1, 3.0)
     due = 3.0 + refusal.retry_after
     assert admission.refusal(1, due - 2 * GATHERED_S, newcomer) is None
@@ -199,6 +201,7 @@ def test_what_is_reserved_is_no_work() -> None:
     after = admission.refusal(30, 90.0, NOBODY)
     assert before is not None
     assert after is not None
+    assert after.retry_after is not None
     assert (admission.reserving, admission.reserved) == (1, 10)
     assert after.retry_after < 60
 
@@ -219,9 +222,9 @@ def test_promises_of_long_ago_are_forgotten_when_nobody_is_there_any_more() -> N
     admission.acquire(1, 0.0)
     for number in range(3):
         with pytest.raises(QueueFull):
-            admission.acquire(1, 0.0, Visitor(number, f"caller {number}"))
+            admission.acquire(1, 0.0, Visitor(f"caller {number}", number))
     admission.release(1, 1.0)
     assert not admission.at_rest(1.0)
-    admission.acquire(1, 1000.0, Visitor(9, "another"))
+    admission.acquire(1, 1000.0, Visitor("another", 9))
     admission.release(1, 1000.0)
     assert not admission._promises

@@ -193,8 +193,8 @@ async def test_what_counts_is_the_time_that_was_computed() -> None:
 
 @scenario
 async def test_what_others_are_refused_for_few_are(gate: Gate) -> None:
-    limits = {"cost": cost_limits(output_bytes=1 << 20), "queue": queue_limits(requests=1)}
-    async with computing(**limits) as rig:
+    cost, queue = cost_limits(output_bytes=1 << 20), queue_limits(requests=1)
+    async with computing(cost=cost, queue=queue) as rig:
         with pytest.raises(DeadlineExceeded):
             await rig.dispatcher.submit(job(within=-1.0))
         assert not rig.observer.drops

@@ -203,7 +203,7 @@ def test_free_workers_share_a_group() -> None:
 
 @pytest.mark.parametrize("budget", ["requests", "rows", "nbytes", "work"])
 def test_budgets_are_exact(budget: str) -> None:
-    wide = {"requests": 99, "rows": 99, "nbytes": 99, "work": 99.0}
+    wide: dict[str, Any] = {"requests": 99, "rows": 99, "nbytes": 99, "work": 99.0}
     for most, first in ((4, [0, 1, 2, 3]), (3, [0, 1, 2])):
         batcher: Batcher[Named] = Batcher(batch_limits(**wide | {budget: most}))
         for name in range(4):

@@ -86,7 +86,7 @@ class Rig:
 @pytest.fixture
 def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     made = Rig()
-    monkeypatch.setattr(clearing.asyncio, "get_running_loop", lambda: made.clock)
+    monkeypatch.setattr(asyncio, "get_running_loop", lambda: made.clock)
     return made
 
 

@@ -297,6 +297,9 @@ def test_a_request_sent_ahead_has_been_there_since_its_bytes_came() -> None:
 
 def test_a_connection_counts_while_a_small_request_is_whole_and_not_answered() -> None:
     """Those who asked at once see each other, and who leaves it unfinished is none of them."""
+    connection: Connection
+    transport: Transport
+    goes_on: asyncio.Semaphore
 
     def there() -> bool:
         return bool(connection.gate.few._there)
@@ -352,7 +355,4 @@ def test_a_connection_counts_while_a_small_request_is_whole_and_not_answered() -
         connection.connection_lost(None)
         assert not there()
 
-    connection: Connection
-    transport: Transport
-    goes_on: asyncio.Semaphore
     asyncio.run(scenario())

@@ -196,10 +196,10 @@ async def test_a_want_of_memory_while_a_job_is_let_in_takes_no_place(
 async def test_what_is_given_up_while_it_is_written_is_counted_and_what_was_not_let_in_is_not() -> (
     None
 ):
-    async def overdue(_: Answer) -> bytes:
+    async def overdue(_: Answer) -> memoryview:
         raise DeadlineExceeded
 
-    async def slow(_: Answer) -> bytes:
+    async def slow(_: Answer) -> memoryview:
         writing.set()
         await asyncio.Event().wait()
         raise AssertionError

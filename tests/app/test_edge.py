@@ -166,8 +166,8 @@ def test_repeated_headers_are_one_list() -> None:
     wrapped = Wrapped(app)
 
     async def twice() -> None:
-        scope = {"type": "http", "method": "GET", "path": "/", "client": None}
-        scope["headers"] = [(b"accept", b"a/b"), (b"accept", b"c/d")]
+        headers = [(b"accept", b"a/b"), (b"accept", b"c/d")]
+        scope = {"type": "http", "method": "GET", "path": "/", "client": None, "headers": headers}
         await wrapped.edge(scope, Client().receive, _nowhere)
 
     asyncio.run(twice())

@@ -39,7 +39,7 @@ LARGE = call(x=(1, 3, 200, 200), weight=WEIGHT)
 @pytest.mark.parametrize("size", [QUICK, BRIEF])
 def test_a_size_is_small_in_every_way(size: Size) -> None:
     def fits(config: Any = None, operation: str = "conv", **shapes: tuple[int, ...]) -> bool:
-        return within(size, *call(operation, config, **shapes))
+        return within(size, *call(operation, config, "float32", **shapes))
 
     def one_tap(count: int) -> bool:
         return fits({"kernel": 1}, "max_pool", x=(1, 1, count))
@@ -64,7 +64,7 @@ def test_a_size_is_small_in_every_way(size: Size) -> None:
         assert not fits(config, operation, x=(most + 1, 1, 1), **shapes)
     for groups in (products.steps // 2, products.steps // 2 + 1):
         shapes = {"x": (2, groups, 4), "weight": (groups, 1, 1)}
-        assert fits({"groups": groups}, **shapes) == (2 * groups <= products.steps)
+        assert fits({"groups": groups}, "conv", **shapes) == (2 * groups <= products.steps)
 
 
 def watched() -> Few:

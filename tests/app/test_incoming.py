@@ -356,7 +356,7 @@ def test_connections_that_clients_end_after_a_refusal_do_not_pile_up(tmp_path: P
     """While others send all of what was refused, in turn, and at a rate."""
     size, over = 2 * ROOM_BYTES, threading.Event()
 
-    def send_on() -> None:
+    def send_on(service: Running) -> None:
         while not over.is_set():
             with connected(service) as (connection, reader):
                 connection.sendall(_to_nowhere(size))
@@ -368,7 +368,7 @@ def test_connections_that_clients_end_after_a_refusal_do_not_pile_up(tmp_path: P
         ThreadPoolExecutor(4) as crowd,
     ):
         files = Path(f"/proc/{service.process.pid}/fd")
-        sending = [crowd.submit(send_on) for _ in range(4)]
+        sending = [crowd.submit(send_on, service) for _ in range(4)]
         for _ in range(200):
             with connected(service) as (connection, reader):
                 connection.sendall(_to_nowhere(size))

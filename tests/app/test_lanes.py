@@ -43,7 +43,7 @@ class Guest:
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), 60))  # type: ignore[arg-type]
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 def begun(guests: list[Guest]) -> list[int]:

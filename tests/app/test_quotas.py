@@ -141,8 +141,8 @@ def test_who_has_too_many_at_once_is_told_when_its_own_are_answered() -> None:
         return 0.0
 
     assert [enter(name, 0.0) for name in ("1", "2")] == [0.0, 0.0]
-    for second in range(10):
-        assert refused(quotas, "b", second / 10) == 0.0
+    for tenth in range(10):
+        assert refused(quotas, "b", tenth / 10) == 0.0
     for second in (4.0, 8.0):  # each takes eight seconds: one is answered in four
         quotas.leave("a", second)
         assert enter("more", second) == 0.0

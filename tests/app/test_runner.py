@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import engine
-from app import runner, trip
+from app import trip
 from app.errors import (
     WorkerCrashed,
     WorkersUnavailable,
@@ -27,7 +27,7 @@ from app.jobs import Answer
 from app.trip import Trip
 from app.workers import pool
 from app.workers.process import ProcessOptions, ProcessWorker
-from app.workers.task import ComputeFailed, WorkerDied
+from app.workers.task import BLAME, FATAL_BLAME, ComputeFailed, WorkerDied
 from app.workqueue import WorkQueue
 from tests.app.dispatching import PATIENCE_S, dispatching, expected, job, scenario
 from tests.app.gates import Gate
@@ -225,7 +225,7 @@ async def test_a_request_that_takes_all_memory_is_named_and_its_mates_are_answer
             await greedy
     assert set(rig.observer.restarts) == {"memory"}
     # Once in company, then alone; the last death may not have been told when its answer was.
-    assert len(rig.observer.restarts) >= runner.FATAL_BLAME / runner.BLAME["memory"]
+    assert len(rig.observer.restarts) >= FATAL_BLAME / BLAME["memory"]
 
 
 @scenario

@@ -15,6 +15,7 @@ import pytest
 import engine
 from app.settings import Settings
 from benchmarks.stress.service import until
+from benchmarks.stress.traffic import packed
 from tests.app.talking import (
     COMMAND,
     MSGPACK,
@@ -22,7 +23,6 @@ from tests.app.talking import (
     arrays,
     metric,
     noise,
-    packed,
     slow_body,
 )
 from tests.serving import Running, serving

@@ -15,13 +15,13 @@ import msgpack
 import pytest
 
 from benchmarks.stress.service import until
+from benchmarks.stress.traffic import packed
 from tests.app.talking import (
     COMMAND,
     MSGPACK,
     Raw,
     metric,
     noise,
-    packed,
     status_of,
 )
 from tests.serving import Running, serving

@@ -189,7 +189,7 @@ def test_the_command_says_nothing_where_its_reader_has_seen_enough() -> None:
 def test_a_wrong_command_is_refused_in_a_line(
     arguments: list[str], environ: dict[str, str], message: str
 ) -> None:
-    done = run(*arguments, **environ)
+    done = run(*arguments, output=subprocess.PIPE, **environ)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith(message)

@@ -35,13 +35,14 @@ def test_so_is_a_thread() -> None:
 
 
 def test_without_a_thread_there_is_no_log_to_close_at_the_end() -> None:
-    before = logging._handlerList[:]
+    before = logging._handlerList[:]  # type: ignore[attr-defined]
     with granting(0), pytest.raises(RuntimeError) as told:
         BackgroundHandler(2)
     assert (
         told.tb is not None
     )  # by which the half-made one is held, as it is at the end of a process
-    logging.shutdown([each for each in logging._handlerList if each not in before])
+    after = logging._handlerList  # type: ignore[attr-defined]
+    logging.shutdown([each for each in after if each not in before])
 
 
 def test_our_own_mistakes_are_not() -> None:

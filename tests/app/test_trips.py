@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import engine
-from app import few, runner, trip
+from app import few, trip
+from app.errors import WorkerCrashed
 from app.jobs import Job
 from app.workers import pool
 from app.workers.inline import InlineWorker
@@ -160,7 +161,7 @@ async def test_a_death_is_blamed_on_who_dies_alone(
         tasks.append(rig.submit(good[2]))
         await asyncio.sleep(0)
         gate.open()
-        with pytest.raises(runner.WorkerCrashed):
+        with pytest.raises(WorkerCrashed):
             await killer
         assert [(await task).body for task in tasks] == list(map(expected, good))
         await held

@@ -88,8 +88,8 @@ def refused(*data: bytes) -> Answer:
     """The refusal of what is sent, all of it or, after some time, for what has not come."""
 
     async def scenario() -> Answer:
-        settings = {"cors_origins": (ORIGIN.decode(),), "max_header_bytes": 1024}
-        connection, transport = connected(serving, **settings)
+        origins = (ORIGIN.decode(),)
+        connection, transport = connected(serving, cors_origins=origins, max_header_bytes=1024)
         connection.server_state.default_headers = [DATE]
         told = told_to(connection.telemetry)
         for each in data:

@@ -16,6 +16,7 @@ async def _sent(*body: bytes) -> tuple[list[Message], list[int]]:
     messages: list[Message] = []
     turns: list[int] = []
     turn = 0
+    again: asyncio.Handle
 
     def count() -> None:
         nonlocal turn, again

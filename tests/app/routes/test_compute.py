@@ -57,10 +57,14 @@ def test_json_is_answered_in_json() -> None:
 
 def test_accept_chooses_the_form_of_the_answer() -> None:
     accept = {"accept": "application/json; tensors=base64"}
-    x = {"dtype": "float32", "shape": [1, 1, 4], "data": np.float32([1, 5, 2, 4]).tobytes()}
+    x = {
+        "dtype": "float32",
+        "shape": [1, 1, 4],
+        "data": np.array([1, 5, 2, 4], np.float32).tobytes(),
+    }
     body = msgpack.packb({"config": {"kernel": 2}, "x": x})
     answer = ask_one("/v1/max_pool/forward", body, MSGPACK | accept)
-    assert base64.b64decode(answer.json["y"]["data"]) == np.float32([5, 4]).tobytes()
+    assert base64.b64decode(answer.json["y"]["data"]) == np.array([5, 4], np.float32).tobytes()
 
 
 def test_the_alias_is_the_operation() -> None:
@@ -95,7 +99,7 @@ def test_stages_are_parts_of_the_whole(action: str, body: dict[str, Any]) -> Non
 
 
 # Each request is wrong in its own way and in every later one, so the first check must speak.
-ORDER = [
+ORDER: list[tuple[int, str | None, str, dict[str, Any]]] = [
     (404, "/problems/unknown-operation", "/v1/nothing/forward", {}),
     (404, "/problems/unknown-action", "/v1/conv/sideways", {}),
     (405, "/problems/method-not-allowed", "/v1/conv/forward", {"method": "PUT"}),

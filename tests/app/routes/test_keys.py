@@ -81,7 +81,12 @@ def test_a_thousand_keys_are_refused_without_a_look_at_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(keys, "did_you_mean", lambda name, *_: asked.append(name) or "")
+
+    def nothing_close(name: object, *_: object) -> str:
+        asked.append(name)
+        return ""
+
+    monkeypatch.setattr(keys, "did_you_mean", nothing_close)
     names = [f"wieght{number}" for number in range(1000)]
     assert [issue.loc for issue in refused("conv", "forward", *names)] == [
         (each,) for each in names

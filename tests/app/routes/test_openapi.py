@@ -203,9 +203,9 @@ def test_refusals_say_which_headers_they_have() -> None:
     for kind, status in STATUS.items():
         own = problem(made(kind), "r-1").headers.keys() - {"Content-Type"}
         found.setdefault(str(status), set()).update(own)
-    for status, own in found.items():
-        headers = DOCUMENT["components"]["responses"][status]["headers"]
-        assert headers.keys() == own | HEADERS.keys(), status
+    for name, own in found.items():
+        headers = DOCUMENT["components"]["responses"][name]["headers"]
+        assert headers.keys() == own | HEADERS.keys(), name
 
 
 @pytest.mark.parametrize("path", ["/v1/limits", "/metrics", "/v1/conv/forward"])

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -281,12 +282,16 @@ async def test_what_is_cancelled_when_almost_done_costs_no_process(
 @scenario
 async def test_callers_take_turns(gate: Gate) -> None:
     done: list[str] = []
+
+    def note(client: str, _: object) -> None:
+        done.append(client)
+
     async with at_desk() as rig:
         held = await rig.hold(gate)
         tasks = []
         for client in ("a", "a", "a", "b", "b", "c"):
             task = rig.read(client=client)
-            task.add_done_callback(lambda _, client=client: done.append(client))
+            task.add_done_callback(partial(note, client))
             tasks.append(task)
         await asyncio.sleep(0)
         gate.open()

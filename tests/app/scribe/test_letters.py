@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,11 +100,11 @@ def bodies() -> list[bytes]:
 def test_every_body_is_read_as_it_is_here(arena: Arena) -> None:
     outcomes = set()
     for body in bodies():
-        here = outcome(lambda body=body: decode(body, JSON, LIMITS))
-        assert outcome(lambda body=body: by_letter(Reading(body, False, LIMITS), arena)) == here
+        here = outcome(partial(decode, body, JSON, LIMITS))
+        assert outcome(partial(by_letter, Reading(body, False, LIMITS), arena)) == here
         outcomes.add(here[0] if isinstance(here[0], type) else Request)
-        here = outcome(lambda body=body: decode_plan(body, JSON, LIMITS))
-        assert outcome(lambda body=body: by_letter(Reading(body, True, LIMITS), arena)) == here
+        here = outcome(partial(decode_plan, body, JSON, LIMITS))
+        assert outcome(partial(by_letter, Reading(body, True, LIMITS), arena)) == here
         outcomes.add(here[0] if isinstance(here, tuple) else PlanRequest)
     assert len(outcomes) >= 5
 

@@ -81,6 +81,7 @@ def lists(levels: int) -> Any:
     return [lists(levels - 1)] if levels else 1
 
 
+NO_DATA: Any = (None, 1, 0.5, 1.5, True, {})
 NO_INTEGER: Any = ([[True, 6], [2.0, 3], ["2", 3], [None], [[2, 3]]], [[6, False]])
 OUT_OF_RANGE = (
     [[-1], [-1, 3], [-2, -3], [2**31], [2**63 - 1, 2], [2**64 - 1]],
@@ -116,7 +117,7 @@ TENSORS_REFUSED = [
         Refused({"shape": shape}, ("shape",), word(shape), SHAPE)
         for shape in (6, None, "23", {}, {"0": 2})
     ),
-    *(Refused({"data": data}, ("data",), word(data)) for data in (None, 1, 0.5, 1.5, True, {})),
+    *(Refused({"data": data}, ("data",), word(data)) for data in NO_DATA),
     *(Refused({part: ...}, (part,), None) for part in ("dtype", "shape", "data")),
 ]
 """Tensors that contradict themselves."""

@@ -49,7 +49,8 @@ def test_how_deep_lists_may_be_does_not_depend_on_who_reads_them(
         kind = InvalidValue if levels + within <= MOST_LEVELS and not beside else MalformedBody
         with pytest.raises(kind) as refused:
             read(body, frames)
-        deep = refused.value.issues[0].msg == "the values nest too deeply"
+        error: Any = refused.value
+        deep = error.issues[0].msg == "the values nest too deeply"
         assert deep == (levels + within > MOST_LEVELS)
 
 

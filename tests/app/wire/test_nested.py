@@ -73,9 +73,9 @@ def test_integers_are_integers_within_range(name: str) -> None:
         issue = refusal(parse, x(dtype=name, shape=[2], data=[0, int(bad)]))
         assert issue.loc == ("x", "data", 1)
         assert issue.expected == f"{info.min} to {info.max}, for {name}"
-    for bad in (1.0, 0.5, 1e3, "NaN", "Infinity"):
-        issue = refusal(parse, x(dtype=name, shape=[2], data=[0, bad]))
-        assert (issue.loc, issue.got) == (("x", "data", 1), bad)
+    for odd in (1.0, 0.5, 1e3, "NaN", "Infinity"):
+        issue = refusal(parse, x(dtype=name, shape=[2], data=[0, odd]))
+        assert (issue.loc, issue.got) == (("x", "data", 1), odd)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ BOTH = pytest.mark.parametrize(
 AS_BIN = "plain values, texts in UTF-8, and the data of tensors as bin"
 
 
-def renamed(parts: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+def renamed(parts: dict[str, Any], names: dict[Any, str]) -> dict[str, Any]:
     return {names.get(part, part): value for part, value in parts.items()}
 
 
@@ -127,7 +127,7 @@ def test_the_bytes_that_the_msgpack_numpy_package_writes() -> None:
     ],
     ids=repr,
 )
-def test_no_other_tensor(case: Refused, write: Any, names: dict[str, str]) -> None:
+def test_no_other_tensor(case: Refused, write: Any, names: dict[Any, str]) -> None:
     issue = refusal(unpack, {"x": write(X, **renamed(case.given, names))})
     replace(case, loc=tuple(names.get(step, step) for step in case.loc)).agrees(issue, ("x",))
 

@@ -12,7 +12,7 @@ import pytest
 from app.errors import MalformedBody
 from app.wire import DecodeLimits, Exchange, PlanRequest, Request, decode, decode_plan
 from app.wire.elements import NAMES as DTYPES
-from app.wire.requests import TENSORS
+from app.wire.elements import TENSORS
 from engine.errors import EngineError, InvalidValue, MissingField
 from tests.app.wire.bodies import HOSTILE_DTYPES, JSON, LIMITS, MSGPACK, NAMES, tensor
 
@@ -114,7 +114,8 @@ def test_a_plan_has_float32_where_it_names_nothing(exchange: Exchange, write: An
 
 @FORMATS
 def test_a_plan_needs_shapes(exchange: Exchange, write: Any) -> None:
-    for body in ({}, {"shapes": None}, {"config": {}}):
+    bodies: list[dict[str, Any]] = [{}, {"shapes": None}, {"config": {}}]
+    for body in bodies:
         assert issue(MissingField, plan, exchange, write(body)).loc == ("shapes",)
     for shapes in ([], 1, "x", [[1, 2]], True):
         assert issue(InvalidValue, plan, exchange, write({"shapes": shapes})).loc == ("shapes",)

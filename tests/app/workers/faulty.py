@@ -58,6 +58,6 @@ def run(call: engine.Call, tensors: Any, rows: Any, allocate: Any, stop: Any) ->
 
 if __name__ == "__main__":
     end_with_server(int(sys.argv[1]))  # as the worker's own module does
-    process_main.LONG_TRIP_S = LONG_TRIP_S
-    process_main.time = SimpleNamespace(perf_counter=perf_counter)  # type: ignore[assignment]
+    clock = SimpleNamespace(perf_counter=perf_counter)
+    vars(process_main).update(LONG_TRIP_S=LONG_TRIP_S, time=clock)
     process_main.main(sys.argv[1:], run)

@@ -38,8 +38,9 @@ class Life:
                 if life.ends and life.ends[0] == "unborn":
                     life.ends.pop(0)
                     raise WorkerDied("crashed")
-                if life.ends and isinstance(life.ends[0], Exception):
-                    raise life.ends.pop(0)
+                if life.ends and isinstance(failure := life.ends[0], Exception):
+                    life.ends.pop(0)
+                    raise failure
 
             async def close(self) -> None:
                 await life.leaves.wait()

@@ -18,6 +18,7 @@ import engine
 from app.jobs import Answer, Job
 from app.workers import arena, child, process
 from app.workers.cpus import available_cpus
+from app.workers.memory import KEPT_ARENA_BYTES
 from app.workers.process import ProcessOptions, ProcessWorker
 from app.workers.task import KILLED, SUSPENDED, Result, Task, WorkerDied
 from app.workers.turns import NICE
@@ -131,7 +132,7 @@ async def test_results_may_be_kept_while_there_are_arenas_for_the_next_tasks(
     monkeypatch.setattr(process, "KEEP_S", 0.2)
     worker = ProcessWorker(ProcessOptions(keep_bytes=1 << 12))
     await worker.start()
-    kept = []
+    kept: list[tuple[Job, Result]] = []
     while True:
         given = job(width=1 << 16, seed=len(kept))
         result = await done(worker, given)
@@ -166,8 +167,8 @@ async def test_results_may_be_kept_while_there_are_arenas_for_the_next_tasks(
     [
         (1 << 20, process.LENT_SHARE << 20, True),
         ((1 << 20) - 1, process.LENT_SHARE << 20, False),
-        (1 << 30, process.KEPT_ARENA_BYTES, True),
-        (1 << 30, process.KEPT_ARENA_BYTES + 1, False),
+        (1 << 30, KEPT_ARENA_BYTES, True),
+        (1 << 30, KEPT_ARENA_BYTES + 1, False),
     ],
 )
 def test_only_arenas_that_are_worth_it_are_lent(nbytes: int, held: int, lent: bool) -> None:
