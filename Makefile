@@ -51,7 +51,7 @@ check: $(DEVELOPMENT) ## format, lint, strict types, direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy examples deploy docs benchmarks
+	$(BIN)/mypy examples deploy docs benchmarks tests
 	$(BIN)/lint-imports --no-cache
 
 test-page: $(DEVELOPMENT) $(PAGE)

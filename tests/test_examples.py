@@ -20,7 +20,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def _run(script: str, *options: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "examples" / script, *options]
+    command: list[str | Path] = [sys.executable, ROOT / "examples" / script, *options]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 

@@ -24,7 +24,15 @@ def oldest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     uv = [sys.executable, "-m", "uv", "--quiet"]
     subprocess.run([*uv, "venv", "--python", sys.executable, "--clear", environment], check=True)
     python = environment / "bin/python"
-    install = [*uv, "pip", "install", "--python", python, "--resolution", "lowest-direct"]
+    install: list[str | Path] = [
+        *uv,
+        "pip",
+        "install",
+        "--python",
+        python,
+        "--resolution",
+        "lowest-direct",
+    ]
     # The oldest for this Python, not those that nobody has built for it.
     install += ["--only-binary", ":all:"]
     subprocess.run([*install, "-r", ROOT / "pyproject.toml"], check=True)

@@ -14,7 +14,7 @@ from benchmarks.load import connection
 from benchmarks.load.checks import Checker, WrongAnswer
 from benchmarks.load.connection import Connection, Reply
 from benchmarks.load.generator import report
-from benchmarks.load.loads import Closed, Load, Open, Spec, make
+from benchmarks.load.loads import Closed, Open, Spec, make
 from benchmarks.load.results import COLUMNS, Outcome, Ratio, pooled
 from benchmarks.load.streams import names, pack, stream, unpack_tensors
 
@@ -25,7 +25,7 @@ def answer(body: bytes, status: str = "200 OK", head: str = "") -> bytes:
     return f"HTTP/1.1 {status}\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def loaded(spec: Spec, handler: Handler) -> Load:
+async def loaded(spec: Spec, handler: Handler) -> Closed | Open:
     """Run a load against a server that answers the n-th request with `handler(n)`."""
     request = stream(spec.stream)[0]
     served = 0

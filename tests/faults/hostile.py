@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgpack
@@ -398,46 +399,47 @@ TEXTS = [
 ]  # fmt: skip
 
 GOOD = packed(config={"kernel": 2}, x=tensor(X))
-_OK = {"path": POOL, "body": GOOD}
+headed = partial(Hostile, path=POOL, body=GOOD)
+"""An honest pooling with odd headers."""
 
 HEADERS = [
-    Hostile("no media type", 415, **_OK, media=None),
-    Hostile("media type empty", 415, **_OK, media=""),
-    Hostile("octet-stream", 415, **_OK, media="application/octet-stream"),
-    Hostile("form", 415, **_OK, media="application/x-www-form-urlencoded"),
-    Hostile("multipart", 415, **_OK, media="multipart/form-data; boundary=x"),
-    Hostile("pickle type", 415, **_OK, media="application/python-pickle"),
-    Hostile("npy", 415, **_OK, media="application/x-npy"),
-    Hostile("text/json", 415, **_OK, media="text/json"),
+    headed("no media type", 415, media=None),
+    headed("media type empty", 415, media=""),
+    headed("octet-stream", 415, media="application/octet-stream"),
+    headed("form", 415, media="application/x-www-form-urlencoded"),
+    headed("multipart", 415, media="multipart/form-data; boundary=x"),
+    headed("pickle type", 415, media="application/python-pickle"),
+    headed("npy", 415, media="application/x-npy"),
+    headed("text/json", 415, media="text/json"),
     Hostile("json in utf-16", 415, POOL, b"{}", media="application/json; charset=utf-16"),
-    Hostile("two media types", 415, **_OK, media=f"{MSGPACK}, {JSON}"),
-    Hostile("a media type of 10000 letters", 415, **_OK, media="application/" + "x" * 10_000),
-    Hostile("gzip", 415, **_OK, headers={"Content-Encoding": "gzip"}),
-    Hostile("br", 415, **_OK, headers={"Content-Encoding": "br"}),
-    Hostile("twice compressed", 415, **_OK, headers={"Content-Encoding": "identity, gzip"}),
-    Hostile("accepts html", 406, **_OK, headers={"Accept": "text/html"}),
-    Hostile("accepts nothing", 406, **_OK, headers={"Accept": "*/*;q=0"}),
-    Hostile("accepts another tensor", 406, **_OK, headers={"Accept": f"{MSGPACK}; tensors=pickle"}),
-    Hostile("accept of commas", 406, **_OK, headers={"Accept": "," * 9000}),
-    Hostile("accept with an open quote", 406, **_OK, headers={"Accept": 'a/b;c="' + "\\" * 5000}),
-    Hostile("accept with odd weights", 406, **_OK, headers={"Accept": f"{MSGPACK};q=nan"}),
-    Hostile("accept anything", 200, **_OK, headers={"Accept": "*/*"}),
-    Hostile("deadline NaN", 422, **_OK, headers={"X-Deadline-Ms": "NaN"}),
-    Hostile("deadline inf", 422, **_OK, headers={"X-Deadline-Ms": "inf"}),
-    Hostile("deadline -1", 422, **_OK, headers={"X-Deadline-Ms": "-1"}),
-    Hostile("deadline 1e3", 422, **_OK, headers={"X-Deadline-Ms": "1e3"}),
-    Hostile("deadline empty", 422, **_OK, headers={"X-Deadline-Ms": ""}),
-    Hostile("deadline of 400 digits", 422, **_OK, headers={"X-Deadline-Ms": "9" * 400}),
-    Hostile("deadline in arabic digits", 422, **_OK, headers={"X-Deadline-Ms": "\u00b2"}),
-    Hostile("deadline 0", 504, **_OK, headers={"X-Deadline-Ms": "0"}),
-    Hostile("deadline of 31 years", 200, **_OK, headers={"X-Deadline-Ms": "999999999999999"}),
-    Hostile("request id of 10000 letters", 200, **_OK, headers={"X-Request-Id": "a" * 10_000}),
-    Hostile("request id with markup", 200, **_OK, headers={"X-Request-Id": "<script>"}),
-    Hostile("a key where none is asked for", 200, **_OK, headers={"Authorization": "Bearer x"}),
-    Hostile("overridden method", 200, **_OK, headers={"X-HTTP-Method-Override": "DELETE"}),
-    Hostile("forwarded", 200, **_OK, headers={"X-Forwarded-For": "127.0.0.1", "Forwarded": "a=b"}),
-    Hostile("another host", 200, **_OK, headers={"Host": "evil.example"}),
-    Hostile("range", 200, **_OK, headers={"Range": "bytes=0-1"}),
+    headed("two media types", 415, media=f"{MSGPACK}, {JSON}"),
+    headed("a media type of 10000 letters", 415, media="application/" + "x" * 10_000),
+    headed("gzip", 415, headers={"Content-Encoding": "gzip"}),
+    headed("br", 415, headers={"Content-Encoding": "br"}),
+    headed("twice compressed", 415, headers={"Content-Encoding": "identity, gzip"}),
+    headed("accepts html", 406, headers={"Accept": "text/html"}),
+    headed("accepts nothing", 406, headers={"Accept": "*/*;q=0"}),
+    headed("accepts another tensor", 406, headers={"Accept": f"{MSGPACK}; tensors=pickle"}),
+    headed("accept of commas", 406, headers={"Accept": "," * 9000}),
+    headed("accept with an open quote", 406, headers={"Accept": 'a/b;c="' + "\\" * 5000}),
+    headed("accept with odd weights", 406, headers={"Accept": f"{MSGPACK};q=nan"}),
+    headed("accept anything", 200, headers={"Accept": "*/*"}),
+    headed("deadline NaN", 422, headers={"X-Deadline-Ms": "NaN"}),
+    headed("deadline inf", 422, headers={"X-Deadline-Ms": "inf"}),
+    headed("deadline -1", 422, headers={"X-Deadline-Ms": "-1"}),
+    headed("deadline 1e3", 422, headers={"X-Deadline-Ms": "1e3"}),
+    headed("deadline empty", 422, headers={"X-Deadline-Ms": ""}),
+    headed("deadline of 400 digits", 422, headers={"X-Deadline-Ms": "9" * 400}),
+    headed("deadline in arabic digits", 422, headers={"X-Deadline-Ms": "\u00b2"}),
+    headed("deadline 0", 504, headers={"X-Deadline-Ms": "0"}),
+    headed("deadline of 31 years", 200, headers={"X-Deadline-Ms": "999999999999999"}),
+    headed("request id of 10000 letters", 200, headers={"X-Request-Id": "a" * 10_000}),
+    headed("request id with markup", 200, headers={"X-Request-Id": "<script>"}),
+    headed("a key where none is asked for", 200, headers={"Authorization": "Bearer x"}),
+    headed("overridden method", 200, headers={"X-HTTP-Method-Override": "DELETE"}),
+    headed("forwarded", 200, headers={"X-Forwarded-For": "127.0.0.1", "Forwarded": "a=b"}),
+    headed("another host", 200, headers={"Host": "evil.example"}),
+    headed("range", 200, headers={"Range": "bytes=0-1"}),
 ]
 
 ADDRESSES = [
@@ -490,4 +492,4 @@ def spoken(hostile: Hostile) -> bytes:
 
 def good() -> tuple[bytes, bytes]:
     """All bytes of an honest request, and those of the `y` that it must get."""
-    return spoken(Hostile("good", 200, **_OK)), X.reshape(2, 2, 2, 2).max(axis=(1, 3)).tobytes()
+    return spoken(headed("good", 200)), X.reshape(2, 2, 2, 2).max(axis=(1, 3)).tobytes()

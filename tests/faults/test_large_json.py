@@ -8,6 +8,7 @@ import json
 import signal
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,14 +143,17 @@ def ask(pool: ThreadPoolExecutor, service: Service, **headers: str) -> Future[ht
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGSTOP])
 def test_it_is_answered_when_the_scribe_dies(service: Service, signal_: signal.Signals) -> None:
+    def gone(pids: set[int]) -> bool:
+        return pids.isdisjoint(service.scribes)
+
     with ThreadPoolExecutor(4) as pool:
         slow = [ask(pool, service) for _ in range(4)]
         for _ in range(3):
             until(lambda: service.scribes)
-            pids = service.scribes
+            pids = set(service.scribes)
             for pid in pids:
                 kill(pid, signal_)
-            until(lambda pids=pids: set(service.scribes).isdisjoint(pids))
+            until(partial(gone, pids))
         assert {each.result().status_code for each in slow} == {200}
 
 

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 import msgpack
@@ -53,18 +54,18 @@ def test_a_server_killed_under_load_leaves_nothing(stopped: bool) -> None:
         account = asyncio.run(scenario())
     assert len(watched) >= len(standing) >= 2
     for fd in watched:
-        until(lambda fd=fd: not _runs(fd))
+        until(partial(_ended, fd))
         os.close(fd)
     assert not account.wrong
     assert leftovers() <= before
 
 
-def _runs(pidfd: int) -> bool:
+def _ended(pidfd: int) -> bool:
     try:
         signal.pidfd_send_signal(pidfd, 0)
     except ProcessLookupError:
-        return False
-    return True
+        return True
+    return False
 
 
 def test_the_next_start_takes_the_same_address_and_answers() -> None:

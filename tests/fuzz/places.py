@@ -52,8 +52,8 @@ def _leads_there(issue: Issue, tree: object) -> bool:
     if TWICE in issue.msg:
         return len(found) > 1
     if LONG in issue.msg:
-        said = (f"{len(each.written.lstrip('-'))} digits" for each in found if type(each) is Number)
-        return issue.got in said
+        numbers = (each for each in found if type(each) is Number)
+        return any(issue.got == f"{len(each.written.lstrip('-'))} digits" for each in numbers)
     return Number(str(issue.got)) in found
 
 

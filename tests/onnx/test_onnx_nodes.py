@@ -58,6 +58,7 @@ def cases() -> dict[str, list[Any]]:
         loaded = load_model_tests(kind="node")
     found: dict[str, list[Any]] = {operator: [] for operator in COUNTS}
     for case in loaded:
+        assert case.model is not None
         nodes = case.model.graph.node
         if len(nodes) == 1 and nodes[0].op_type in found:
             found[nodes[0].op_type].append(case)

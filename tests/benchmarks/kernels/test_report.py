@@ -60,8 +60,8 @@ def test_geometric_mean() -> None:
 def test_means_over_convolutions_and_over_all() -> None:
     pool = row("max-2", "forward", 8, 3, convolution=False)
     values = found(report(row("a", "forward", 0.5, 3), row("b", "forward", 2, 3), pool))
-    assert values["1. PyTorch / auto, convolutions, forward"] == (pytest.approx(1), True)
-    assert values["1. PyTorch / auto, all, forward"] == (pytest.approx(2), True)
+    assert values["1. PyTorch / auto, convolutions, forward"] == pytest.approx((1, True))
+    assert values["1. PyTorch / auto, all, forward"] == pytest.approx((2, True))
     assert values["1. PyTorch / auto, every case"] == (0.5, True)
     assert not [text for text in values if "backward" in text]
 
@@ -73,7 +73,7 @@ def test_without_pytorch_nothing_is_said_of_it() -> None:
 
 def test_workspace_of_the_large_case() -> None:
     values = found(report(row("vgg-64", "forward", 1, 1)))
-    assert values["2. workspace / naive's, vgg-64, forward"] == (pytest.approx(0.05), True)
+    assert values["2. workspace / naive's, vgg-64, forward"] == pytest.approx((0.05, True))
 
 
 def test_more_than_sgemm_is_asked_only_where_less_is_multiplied() -> None:
