@@ -151,9 +151,9 @@ class Compute:
             # The frames that it came through hold the body, some of them in a circle.
             clear_frames(error.__traceback__)
             if isinstance(error, DeadlineExceeded):
-                raise passed(asked.record, error.detail) from None
+                raise passed(asked.record, self._settings, error.detail) from None
             if isinstance(error, _FAULTS) and asked.late:
-                raise passed(asked.record) from None
+                raise passed(asked.record, self._settings) from None
             raise
         finally:
             self._intake.release(held)

@@ -68,12 +68,15 @@ def deadline_of(record: Record, settings: Settings) -> float | None:
     return record.started + min(milliseconds, settings.max_deadline_ms) / 1e3
 
 
-def passed(record: Record, detail: str | None = None) -> DeadlineExceeded:
+def passed(record: Record, settings: Settings, detail: str | None = None) -> DeadlineExceeded:
     """The error of a request whose deadline has passed; names the header where that set it."""
     given = record.headers.get(b"x-deadline-ms")
+    if given is None:
+        return DeadlineExceeded(detail)
     msg = "passed before the answer was ready"
-    issues = [] if given is None else [Issue(_DEADLINE_AT, msg, got=given.decode("latin-1"))]
-    return DeadlineExceeded(detail, issues=issues)
+    if int(given) > settings.max_deadline_ms:
+        msg += f", brought forward to {settings.max_deadline_ms} ms"
+    return DeadlineExceeded(detail, issues=[Issue(_DEADLINE_AT, msg, got=given.decode())])
 
 
 def visitor_of(record: Record, scope: Scope) -> Visitor:

@@ -45,6 +45,13 @@ def test_no_other_text_is_a_deadline(given: bytes) -> None:
 
 
 def test_a_deadline_that_has_passed_names_the_header_where_that_set_it() -> None:
-    (issue,) = passed(record(b"20")).issues
-    assert (issue.loc, issue.got) == (("header", "X-Deadline-Ms"), "20")
-    assert not passed(record(None)).issues
+    (issue,) = passed(record(b"50"), SETTINGS).issues
+    assert (issue.loc, issue.got) == (("header", "X-Deadline-Ms"), "50")
+    assert "brought forward" not in issue.msg
+    assert not passed(record(None), SETTINGS).issues
+
+
+def test_a_deadline_that_was_brought_forward_is_told_so() -> None:
+    (issue,) = passed(record(b"51"), SETTINGS).issues
+    assert issue.got == "51"
+    assert issue.msg == "passed before the answer was ready, brought forward to 50 ms"
