@@ -68,9 +68,8 @@ class Child:
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._unpacker = Unpacker()
-        self._waiting: asyncio.Future[Any] | None = (
-            None  # of whoever waits for a reply, or its death
-        )
+        # Of whoever waits for a reply, or its death.
+        self._waiting: asyncio.Future[Any] | None = None
         self._reason = CRASHED  # of its death, see `WorkerDied`
         self._burial: asyncio.Task[None] | None = None
         self._ready = False
