@@ -39,7 +39,7 @@ class Intake:
         self._capacity = capacity
         self._berths = berths
         self._untaken = Untaken(capacity)
-        self._rate = DrainRate()
+        self._rate = DrainRate(each=0)  # of bytes alone
         self.held = self.most = 0
 
     async def read(

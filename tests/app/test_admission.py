@@ -181,10 +181,9 @@ def test_idle_time_does_not_slow_the_measured_rate() -> None:
     for tick in range(1, 101):
         rate.advance(tick / 100, busy=True)
         rate.drained(1000)
-    before = rate.time_for(50, 0)
+    before = rate.time_for(50, 50_000)
     rate.advance(3600.0, busy=False)
-    assert rate.time_for(50, 0) == before == pytest.approx(0.5, rel=0.1)
-    assert rate.time_for(0, 10**6) == pytest.approx(10.0, rel=0.1)
+    assert rate.time_for(50, 50_000) == before == pytest.approx(0.5, rel=0.1)
 
 
 def test_what_is_reserved_is_no_work() -> None:
