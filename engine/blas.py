@@ -1,4 +1,4 @@
-"""The BLAS inside NumPy: its threads, and the kernels that it chose for this processor."""
+"""The BLAS inside NumPy: its threads, the kernels that it chose for this processor, and its memory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+
+from engine.panels import Panels, panels_of
 
 IN_PLACE = frozenset({"SkylakeX", "Cooperlake", "SapphireRapids"})
 """Kernels of OpenBLAS for float32 that multiply small operands where they lie, as those for 512-bit
@@ -23,11 +25,13 @@ class Blas:
         set_threads: how many threads its products use from now on.
         get_threads: how many they use.
         kernels: the processor that its kernels are written for; empty where it does not tell.
+        panels: the memory that they copy operands to; None where it cannot be had.
     """
 
     set_threads: Callable[[int], None]
     get_threads: Callable[[], int]
     kernels: str
+    panels: Panels | None = None
 
 
 @cache
@@ -43,17 +47,22 @@ def find() -> Blas | None:
                 getter = getattr(library, f"{prefix}openblas_get_num_threads{suffix}")
             except AttributeError:
                 continue
-            return Blas(setter, getter, _kernels(library, prefix, suffix))
+            kernels, configuration = (
+                _told(library, f"{prefix}openblas_get_{what}{suffix}")
+                for what in ("corename", "config")
+            )
+            return Blas(setter, getter, kernels, panels_of(library, configuration))
     return None
 
 
-def _kernels(library: ctypes.CDLL, prefix: str, suffix: str) -> str:
+def _told(library: ctypes.CDLL, function: str) -> str:
+    """What a function of a library answers; empty where it has none of that name."""
     try:
-        name = getattr(library, f"{prefix}openblas_get_corename{suffix}")
+        found = getattr(library, function)
     except AttributeError:
         return ""
-    name.restype = ctypes.c_char_p
-    return (name() or b"").decode("ascii", "replace")
+    found.restype = ctypes.c_char_p
+    return (found() or b"").decode("ascii", "replace")
 
 
 def multiplies_in_place() -> bool:

@@ -277,6 +277,8 @@ def computing(stop: Callable[[], bool] | None, work: Callable[..., object], *arg
                 if _outside != 1:
                     found.set_threads(1)
             _depth += 1
+            if found.panels is not None:
+                found.panels.prepare(_depth)
     try:
         work(*args)
     finally:
