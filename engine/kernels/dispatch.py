@@ -17,6 +17,7 @@ from engine.kernels.direct import (
     channels_last,
     flat,
     gathered,
+    interleaved,
     joined,
     patch_sums,
     pointwise,
@@ -168,7 +169,14 @@ def input_kernel(c: Correlation) -> Input:
         return single.backward_input
     if not adjoints.gathers(c):
         return adjoints.scattering(c)
-    return _stuffed if stuffed.suits(c) else _by_residues
+    if stuffed.suits(c):
+        return _stuffed
+    return _interleaved if _interleaves(c) else _by_residues
+
+
+def _interleaves(c: Correlation) -> bool:
+    tiles = any(map(tiled, phase_correlations(c)))
+    return interleaved.suits(c) and interleaved.pay(c) and not tiles
 
 
 def _bordered(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
@@ -200,8 +208,18 @@ def _by_residues(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             elif goes_tap_by_tap(phase.correlation):
                 weights = tap_by_tap(weights[0])
         correlate(phase.correlation, dy, weights, None, target)
-    for n in _spread(c, w, dx):
-        rows = np.ascontiguousarray(unfolded).reshape(c.groups, c.outputs, -1)
+    _keep_apart(c, dy, w, dx)
+
+
+def _interleaved(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
+    interleaved.backward_input(c, dy, w, dx)
+    _keep_apart(c, dy, w, dx)
+
+
+def _keep_apart(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
+    """Compute samples anew in which weights that are not finite have met zeros beside dy."""
+    for n in adjoints.spoiled(c, w, dx):
+        rows = np.ascontiguousarray(w).reshape(c.groups, c.outputs, -1)
         gathered.backward_input(c, dy[n : n + 1], rows, dx[n : n + 1])
 
 
@@ -213,19 +231,6 @@ def _turns(c: Correlation | None) -> bool:
 def _as_they_lie(c: Correlation) -> bool:
     """True where weights are read in any order: BLAS takes less time for it than turning them would."""
     return c.pointwise and plain_kernel(c) == "direct"
-
-
-def _spread(c: Correlation, w: Array, dx: Array) -> Sequence[int]:
-    """The samples where a weight that is not finite may have met zeros beside dy, which are no outputs.
-
-    It then spoils all inputs of its residue, so that the first of each tell whether to look at weights.
-    """
-    first = dx[within(slice(axis.stride) for axis in c.axes)]
-    sums = np.add.reduce(first, axis=tuple(range(1, dx.ndim)))
-    if np.isfinite(sums).all():
-        return ()
-    edges = np.minimum.reduce(w, axis=None), np.maximum.reduce(w, axis=None)
-    return () if np.isfinite(edges).all() else np.flatnonzero(~np.isfinite(sums)).tolist()
 
 
 def correlate_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:

@@ -72,6 +72,23 @@ def in_rows(weights: Array, residues: Sequence[Index]) -> list[Array]:
     return found
 
 
+def taps_before_outputs(weights: Array, residues: Sequence[Index]) -> list[Array]:
+    """The taps of weights (O, C, *K) that each residue has, as arrays (C, *taps, O) of their own."""
+    taken = [np.moveaxis(weights[within(taps)], 0, -1) for taps in residues]
+    memory, found = aligned((sum(view.size for view in taken),), weights.dtype), []
+    for view in taken:
+        found.append(memory[: view.size].reshape(view.shape))
+        memory = memory[view.size :]
+    outputs, channels, *kernel = weights.shape
+    wide = min(channels, ROWS_BYTES // (outputs * prod(kernel) * weights.itemsize))
+    if wide:
+        _part(weights, residues, [np.moveaxis(target, -1, 1) for target in found], wide)
+        return found
+    for view, target in zip(taken, found, strict=True):
+        _copy(view, target, 1, view.size)
+    return found
+
+
 def tap_by_tap(weights: Array) -> Array:
     """Weights (O, C, *K) with an axis of channels last in memory, as (1, O, K·C): a view if they lie so."""
     taps = weights.transpose(0, *range(2, weights.ndim), 1)

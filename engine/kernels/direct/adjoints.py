@@ -9,16 +9,18 @@ that was measured on layers of networks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from engine.geometry import Axis, row_major
 from engine.kernels.correlation import SHARED_FLOPS, Correlation, Phase
 from engine.kernels.direct import flat, folding, folds, gathered, scattered
+from engine.kernels.patches import within
 from engine.kernels.phases import residues
 from engine.kernels.slabs import in_row, row
 
@@ -191,3 +193,16 @@ def _scattering(c: Correlation) -> int:
 def _inputs(c: Correlation) -> int:
     """Numbers of one sample and group to be written."""
     return c.channels * prod(axis.size for axis in c.axes)
+
+
+def spoiled(c: Correlation, w: Array, dx: Array) -> Sequence[int]:
+    """The samples where a weight that is not finite may have met zeros beside dy, which are no outputs.
+
+    It then spoils all inputs of its residue, so that the first of each tell whether to look at weights.
+    """
+    first = dx[within(slice(axis.stride) for axis in c.axes)]
+    sums = np.add.reduce(first, axis=tuple(range(1, dx.ndim)))
+    if np.isfinite(sums).all():
+        return ()
+    edges = np.minimum.reduce(w, axis=None), np.maximum.reduce(w, axis=None)
+    return () if np.isfinite(edges).all() else np.flatnonzero(~np.isfinite(sums)).tolist()
