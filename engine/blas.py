@@ -16,6 +16,9 @@ IN_PLACE = frozenset({"SkylakeX", "Cooperlake", "SapphireRapids"})
 """Kernels of OpenBLAS for float32 that multiply small operands where they lie, as those for 512-bit
 vectors do. All others copy them to panels first, whatever their size."""
 
+UNLIKE = frozenset({"Haswell", "Zen"})
+"""Kernels for float32 that add up the last few columns of a product in another order than all before."""
+
 
 @dataclass(frozen=True)
 class Blas:
@@ -69,3 +72,9 @@ def multiplies_in_place() -> bool:
     """Whether products of few multiplications read their operands where they lie."""
     found = find()
     return found is not None and found.kernels in IN_PLACE
+
+
+def columns_are_unlike() -> bool:
+    """Whether the bits of a product's last columns are known to depend on their being the last."""
+    found = find()
+    return found is not None and found.kernels in UNLIKE

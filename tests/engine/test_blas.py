@@ -47,3 +47,15 @@ def test_kernels_with_them_read_small_operands_in_place(
     assert blas.multiplies_in_place() == expected
     monkeypatch.setattr(blas, "find", lambda: None)
     assert not blas.multiplies_in_place()
+
+
+@pytest.mark.parametrize(
+    ("kernels", "expected"), [("Haswell", True), ("SkylakeX", False), ("", False)]
+)
+def test_kernels_whose_last_columns_are_known_to_differ(
+    monkeypatch: pytest.MonkeyPatch, kernels: str, expected: bool
+) -> None:
+    monkeypatch.setattr(blas, "find", lambda: blas.Blas(lambda _: None, lambda: 1, kernels))
+    assert blas.columns_are_unlike() == expected
+    monkeypatch.setattr(blas, "find", lambda: None)
+    assert not blas.columns_are_unlike()

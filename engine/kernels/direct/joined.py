@@ -8,13 +8,14 @@ columns may have another. OpenBLAS's for float32 and 512-bit vectors have the sa
 Zen do not, nor do those for float64.
 
 That is what this BLAS does, and no promise of BLAS. So before the first product of a size, `same_bits`
-multiplies random numbers, each sample alone and any number of them together, and compares all bits.
-Samples share products only where they agree: the results are those of single products in any case.
+multiplies random numbers, each sample alone and any number of them together, and compares all bits, unless
+its kernels are known to differ. Samples share products only where they agree: the results are those of
+single products in any case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import blas
 from engine.arena import PART_BYTES, part
 from engine.geometry import even, lengths, ranges
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
@@ -38,6 +40,9 @@ SAMPLES = 4
 
 MOST_COLUMNS = 64
 """Columns of a sample above which its own products are nearly as fast."""
+
+UNLIKE = blas.columns_are_unlike()
+"""Whether products of several samples need not be compared with those of each, since they differ."""
 
 DRAWN = 65_521
 """Random weights, over and over: a prime, so that no two rows are alike."""
@@ -73,8 +78,15 @@ def _products(c: Correlation) -> set[tuple[int, int]]:
 
 def probe_bytes(c: Correlation) -> int:
     """What comparing the bits of products takes."""
+    if UNLIKE:
+        return 0
     columns = SAMPLES * c.places
     return max(rows * depth + (rows + depth) * 2 * columns for rows, depth in _products(c)) * 4
+
+
+def agree(products: Iterable[tuple[int, int, int] | tuple[int, int, int, bool]]) -> bool:
+    """True if `same_bits` is of all these products."""
+    return not UNLIKE and all(same_bits(*sizes) for sizes in products)
 
 
 @lru_cache(maxsize=256)
@@ -107,7 +119,7 @@ def _product(left: Array, right: Array) -> Array:
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
     """Write y (N, 1, O, *P) from x (N, 1, C, *S), w (1, O, C·K) and bias (1, O) or None."""
     columns, samples = c.places, x.shape[0]
-    joint = samples > 1 and all(same_bits(*sizes, columns) for sizes in _products(c))
+    joint = samples > 1 and agree((*sizes, columns) for sizes in _products(c))
     offset = None if bias is None else bias[0].reshape(-1, *(1,) * len(c.axes))
 
     def block(lo: int, hi: int, shares: tuple[Range, ...]) -> None:

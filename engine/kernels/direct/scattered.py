@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from engine.arena import PART_BYTES, part
 from engine.geometry import even, lengths, ranges
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
-from engine.kernels.direct.joined import SAMPLES, same_bits
+from engine.kernels.direct.joined import SAMPLES, UNLIKE, agree
 from engine.kernels.nan import settle
 from engine.kernels.patches import scatter
 from engine.kernels.products import UNPACKED
@@ -85,7 +85,7 @@ def _products(c: Correlation) -> frozenset[Sizes]:
     sizes = [each * c.taps for each in lengths(c.channels, channels)]
     # Smaller products are made in place, and bits then depend on their width.
     large = min(sizes) * c.outputs * c.places > UNPACKED
-    if samples == 1 or c.places == 1 or c.itemsize != 4 or not large:
+    if UNLIKE or samples == 1 or c.places == 1 or c.itemsize != 4 or not large:
         return frozenset()
     return frozenset((rows, c.outputs, c.places, True) for rows in sizes)
 
@@ -99,7 +99,7 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     """Write dx (N, 1, C, *S), the adjoint of a correlation in x, from dy (N, 1, O, *P), w (1, O, C·K)."""
     most, each = _cut(c)
     samples, sizes = dx.shape[0], _products(c)
-    joint = samples > 1 and bool(sizes) and all(same_bits(*size) for size in sizes)
+    joint = samples > 1 and bool(sizes) and agree(sizes)
     turned, tile = w[0].T, tuple((0, size) for size in c.positions)
 
     def block(lo: int, hi: int, first: int, last: int) -> None:

@@ -70,7 +70,7 @@ def test_the_same_bits_with_any_neighbours_on_any_threads(
                 for n in range(samples):
                     assert y[n : n + 1].tobytes() == alone[n].tobytes(), f"{n} of {samples}"
         # Where this BLAS did not agree with itself, the results would be the same.
-        monkeypatch.setattr(joined, "same_bits", lambda *_: False)
+        monkeypatch.setattr(joined, "agree", lambda _: False)
         apart = engine.forward("conv", config, x=x, **given)["y"]
     finally:
         engine.set_threads(before)
@@ -105,6 +105,24 @@ def test_products_that_depend_on_their_width_are_not_shared(
     assert joined.same_bits.__wrapped__(8, 60, 7)
     monkeypatch.setattr(np, "matmul", uneven)
     assert not joined.same_bits.__wrapped__(8, 60, 7)
+
+
+def test_products_are_not_compared_where_they_are_known_to_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[int, ...]] = []
+
+    def compared(*sizes: int) -> bool:
+        asked.append(sizes)
+        return True
+
+    monkeypatch.setattr(joined, "same_bits", compared)
+    monkeypatch.setattr(joined, "UNLIKE", False)
+    assert joined.agree([(8, 60, 7), (9, 60, 7, True)])
+    assert asked == [(8, 60, 7), (9, 60, 7, True)]
+    monkeypatch.setattr(joined, "UNLIKE", True)
+    assert not joined.agree([(8, 60, 7)])
+    assert len(asked) == 2
 
 
 def test_comparing_products_stops_when_asked_and_starts_again() -> None:

@@ -111,17 +111,23 @@ def test_the_same_bits_in_any_company_on_any_threads(
     lies_otherwise = np.asfortranarray(dy)
     assert gradient(c, lies_otherwise, w).tobytes() == alone.tobytes()
     # Where this BLAS does not agree with itself, samples go alone.
-    monkeypatch.setattr(scattered, "same_bits", lambda *_: False)
+    monkeypatch.setattr(scattered, "agree", lambda _: False)
     assert gradient(c, dy, w).tobytes() == alone.tobytes()
 
 
-def test_some_samples_share_products_and_some_do_not() -> None:
+@pytest.mark.parametrize("unlike", [False, True])
+def test_some_samples_share_products_and_some_do_not(
+    unlike: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scattered, "UNLIKE", unlike)
+    scattered._products.cache_clear()
     several, lone = layer(LAYERS[0]), layer(LAYERS[4])
-    assert scattered._products(several)
-    assert scattered.probe_bytes(several) > 0
+    assert bool(scattered._products(several)) != unlike
+    assert (scattered.probe_bytes(several) > 0) != unlike
     for c in (lone, layer(LAYERS[0], itemsize=8)):
         assert not scattered._products(c)
         assert scattered.probe_bytes(c) == 0
+    scattered._products.cache_clear()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
