@@ -10,11 +10,15 @@ workers would be left with that only ever compute small layers.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 
 TOUCHED_BYTES = 2 << 20
 """Of a buffer, written to once. Half a mebibyte was enough for all sizes tried; the first operand of a
 product takes 1.2 MB at most where kernels are Haswell's."""
+
+MOST_BUFFERS = 8
+"""That are touched, 16 MiB in all. OpenBLAS has room for twice the threads that it is built for."""
 
 KNOWN = "OpenBLAS 0.3."
 """How the configuration of those begins whose two functions are known to be called like this."""
@@ -34,12 +38,13 @@ class Panels:
         self._touched: set[int] = set()
 
     def prepare(self, callers: int) -> None:
-        """Have pages behind as many buffers as threads may multiply at once.
+        """Have pages behind as many buffers as callers may multiply in at once, up to `MOST_BUFFERS`.
 
-        Args:
-            callers: threads, each of which has one product under way at most.
+        There is nothing to be done where address space is bounded: OpenBLAS ends the process where it finds
+        none, and who makes no product should not ask for any.
         """
-        while len(self._touched) < callers and self._touch():
+        wanted = min(callers, MOST_BUFFERS)
+        while len(self._touched) < wanted and not _bounded() and self._touch():
             pass
 
     def _touch(self) -> bool:
@@ -57,6 +62,15 @@ class Panels:
         finally:
             for each in held:
                 self._give_back(each)
+
+
+def _bounded() -> bool:
+    """Whether this process may have so much address space only."""
+    if sys.platform == "win32":
+        return False
+    import resource  # not there elsewhere
+
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def panels_of(library: ctypes.CDLL, configuration: str) -> Panels | None:

@@ -277,9 +277,9 @@ def computing(stop: Callable[[], bool] | None, work: Callable[..., object], *arg
                 if _outside != 1:
                     found.set_threads(1)
             _depth += 1
-            if found.panels is not None:
-                found.panels.prepare(_depth)
     try:
+        if found is not None and found.panels is not None:
+            found.panels.prepare(_depth)
         work(*args)
     finally:
         _local.stop = before

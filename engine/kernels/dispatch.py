@@ -175,8 +175,9 @@ def input_kernel(c: Correlation) -> Input:
 
 
 def _interleaves(c: Correlation) -> bool:
-    tiles = any(map(tiled, phase_correlations(c)))
-    return interleaved.suits(c) and interleaved.pay(c) and not tiles
+    if not (interleaved.suits(c) and interleaved.pay(c)):
+        return False
+    return not any(map(tiled, phase_correlations(c)))
 
 
 def _bordered(c: Correlation, dy: Array, w: Array, dx: Array) -> None:

@@ -81,7 +81,8 @@ def taps_before_outputs(weights: Array, residues: Sequence[Index]) -> list[Array
         memory = memory[view.size :]
     outputs, channels, *kernel = weights.shape
     wide = min(channels, ROWS_BYTES // (outputs * prod(kernel) * weights.itemsize))
-    if wide:
+    # Rows of fewer would be mostly what they are apart.
+    if wide * prod(kernel) >= LINE:
         _part(weights, residues, [np.moveaxis(target, -1, 1) for target in found], wide)
         return found
     for view, target in zip(taken, found, strict=True):

@@ -10,14 +10,16 @@ from typing import Any, cast
 
 import pytest
 
-from engine import blas
-from engine.panels import TOUCHED_BYTES, Panels, panels_of
+from engine import blas, threads
+from engine import panels as panels_module
+from engine.panels import MOST_BUFFERS, TOUCHED_BYTES, Panels, panels_of
 
 PROBE = """
 import ctypes, mmap, threading
 import numpy as np
 import engine
 from engine import blas, threads
+from engine import panels as panels_module
 from engine.panels import TOUCHED_BYTES
 
 def resident():
@@ -109,6 +111,39 @@ def test_it_ends_where_there_is_no_other_buffer() -> None:
     assert not buffers.used
 
 
+def test_no_more_are_touched_than_is_said() -> None:
+    buffers = Buffers(MOST_BUFFERS + 2)
+    panels = Panels(buffers.take, buffers.give_back)
+    panels.prepare(1000)
+    assert sum(buffers.touched) == MOST_BUFFERS
+    assert buffers.takes == MOST_BUFFERS * (MOST_BUFFERS + 1) // 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
+def test_none_is_asked_for_where_address_space_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda what: (1 << 40 if what == resource.RLIMIT_AS else -1, -1)
+    )
+    buffers = Buffers(1)
+    Panels(buffers.take, buffers.give_back).prepare(1)
+    assert buffers.takes == 0
+
+
+def test_an_interruption_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    used: list[int] = []
+    panels = Panels(interrupted, lambda _: None)
+    monkeypatch.setattr(blas, "find", lambda: blas.Blas(used.append, lambda: 4, "", panels))
+    with pytest.raises(KeyboardInterrupt):
+        threads.computing(None, lambda: None)
+    assert used == [1, 4]
+    assert threads._depth == 0
+
+
 def test_others_than_those_known_are_left_alone() -> None:
     known = "OpenBLAS 0.3.31  USE64BITINT DYNAMIC_ARCH"
     functions = SimpleNamespace(blas_memory_alloc=lambda _: 0, blas_memory_free=lambda _: None)
@@ -123,6 +158,8 @@ def test_a_computation_finds_its_buffer_ready() -> None:
     found = blas.find()
     if found is None or found.panels is None:
         pytest.skip("NumPy was built with another BLAS")
+    if panels_module._bounded():
+        pytest.skip("this process may have so much address space only")
     told = subprocess.run(
         [sys.executable, "-c", PROBE], capture_output=True, text=True, check=True
     ).stdout

@@ -76,7 +76,7 @@ def _shared(c: Correlation) -> tuple[_Shared, ...]:
 @lru_cache(maxsize=4096)
 def suits(c: Correlation) -> bool:
     """True where residues read the same shifts, and a row of all of them fits the scratch."""
-    plain = len(c.axes) == 2 and c.groups == 1 and c.mode == "zeros" and not c.channels_last
+    plain = len(c.axes) == 2 and c.groups == 1 and not c.channels_last
     # Where taps lie apart, those of a residue read shifts that do, too.
     if not plain or c.phase_count < 2 or any(axis.dilation != 1 for axis in c.axes):
         return False

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.arena import beside_scratch
+from engine.arena import PART_BYTES, beside_scratch
 from engine.kernels import turning
 from engine.kernels.turning import in_rows, laid_out
 
@@ -112,3 +112,18 @@ def test_pointwise_layers_read_weights_in_any_order(
         np.testing.assert_allclose(found, want[name], rtol=1e-4, atol=2e-4, err_msg=name)
     alone = engine.forward(operation, config, x=x[1:2], weight=weight, bias=given["bias"])["y"]
     assert alone.tobytes() == y[1:2].tobytes()
+
+
+@pytest.mark.parametrize(
+    "shape", [(26_000, 3, 2, 2), (40, 70, 3, 4), (7, 1, 2, 2), (60_000, 1, 3, 4)]
+)
+def test_taps_before_outputs_are_what_residues_have(
+    shape: tuple[int, ...], asked: list[int]
+) -> None:
+    weights = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+    taken = [(slice(1, None, -1), slice(1, None, 2)), (slice(1, 2), slice(None, 0, -1))]
+    found = turning.taps_before_outputs(weights, taken)
+    for taps, array in zip(taken, found, strict=True):
+        assert array.flags.c_contiguous
+        np.testing.assert_array_equal(array, weights[(..., *taps)].transpose(1, 2, 3, 0))
+    assert max(asked, default=0) <= PART_BYTES

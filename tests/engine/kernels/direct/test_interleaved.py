@@ -220,6 +220,19 @@ def test_layers_of_much_work_go_so_where_blas_copies_operands() -> None:
     expected = dispatch._by_residues if UNPACKED else dispatch._interleaved
     assert dispatch.input_kernel(c) is expected
     small = {"axes": (Axis(16, 4, 2, 1, 1, 1, 8),) * 2, "channels": 256, "outputs": 64}
-    for change in ({"outputs": 15}, {"channels": 11}, {"channels_last": True}, small):
+    for change in ({"outputs": 15}, {"channels_last": True}, small):
         assert dispatch.input_kernel(replace(c, **change)) is not dispatch._interleaved
+    little = image((48, 36), (4, 4), (1, 1), (2, 2), itemsize=4, groups=1, channels=32, outputs=40)
+    assert interleaved.suits(little)
+    assert interleaved.LEAST_FLOPS * 0.7 < little.flops < interleaved.LEAST_FLOPS
+    assert dispatch.input_kernel(little) is dispatch._by_residues
+
+
+def test_threads_are_told_how_much_work_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(interleaved, "for_each", lambda _, __, flops: told.append(flops))
+    c = layer("even")
+    _, w, _, dy = tensors(c, 3)
+    gradient(c, dy, w)
+    assert told == [3 * c.flops]
     assert dispatch.adjoint_algorithm(c) == "direct"
