@@ -3,8 +3,8 @@
 Each product that runs takes a buffer of some 32 MB, of which most pages are never written, and gives it
 back. Kernels fetch what lies behind the operand that they are at, so behind the last one too, where there
 is no page yet. A processor keeps no note of that and looks it up each time: until a larger product has been
-in the same buffer, smaller ones took up to 3.7 times as long (`python -m benchmarks.fresh`). That is what
-workers would be left with that only ever compute small layers.
+in the same buffer, layers of smaller ones took up to three times as long (`python -m benchmarks.fresh`).
+That is what workers would be left with that only ever compute small layers.
 """
 
 from __future__ import annotations
