@@ -50,10 +50,8 @@ def find() -> Blas | None:
                 getter = getattr(library, f"{prefix}openblas_get_num_threads{suffix}")
             except AttributeError:
                 continue
-            kernels, configuration = (
-                _told(library, f"{prefix}openblas_get_{what}{suffix}")
-                for what in ("corename", "config")
-            )
+            kernels = _told(library, f"{prefix}openblas_get_corename{suffix}")
+            configuration = _told(library, f"{prefix}openblas_get_config{suffix}")
             return Blas(setter, getter, kernels, panels_of(library, configuration))
     return None
 
@@ -70,11 +68,14 @@ def _told(library: ctypes.CDLL, function: str) -> str:
 
 def multiplies_in_place() -> bool:
     """Whether products of few multiplications read their operands where they lie."""
-    found = find()
-    return found is not None and found.kernels in IN_PLACE
+    return _kernels() in IN_PLACE
 
 
 def columns_are_unlike() -> bool:
     """Whether the bits of a product's last columns are known to depend on their being the last."""
+    return _kernels() in UNLIKE
+
+
+def _kernels() -> str:
     found = find()
-    return found is not None and found.kernels in UNLIKE
+    return "" if found is None else found.kernels

@@ -56,11 +56,7 @@ def in_rows(weights: Array, residues: Sequence[Index]) -> list[Array]:
     Each thread copies some channels.
     """
     views = [weights[within(taps)].swapaxes(1, 2) for taps in residues]
-    # One piece of memory is more often had again than several.
-    memory, found = aligned((sum(view.size for view in views),), weights.dtype), []
-    for view in views:
-        found.append(memory[: view.size].reshape(view.shape))
-        memory = memory[view.size :]
+    found = _like(views, weights.dtype)
     if len(residues) > 1 and len(weights) == 1 and weights.size >= STREWN:
         taps, outputs = prod(weights.shape[3:]), weights.shape[1]
         channels = min(weights.shape[2], ROWS_BYTES // (taps * outputs * weights.itemsize))
@@ -75,10 +71,7 @@ def in_rows(weights: Array, residues: Sequence[Index]) -> list[Array]:
 def taps_before_outputs(weights: Array, residues: Sequence[Index]) -> list[Array]:
     """The taps of weights (O, C, *K) that each residue has, as arrays (C, *taps, O) of their own."""
     taken = [np.moveaxis(weights[within(taps)], 0, -1) for taps in residues]
-    memory, found = aligned((sum(view.size for view in taken),), weights.dtype), []
-    for view in taken:
-        found.append(memory[: view.size].reshape(view.shape))
-        memory = memory[view.size :]
+    found = _like(taken, weights.dtype)
     outputs, channels, *kernel = weights.shape
     wide = min(channels, ROWS_BYTES // (outputs * prod(kernel) * weights.itemsize))
     # Rows of fewer would be mostly what they are apart.
@@ -87,6 +80,15 @@ def taps_before_outputs(weights: Array, residues: Sequence[Index]) -> list[Array
         return found
     for view, target in zip(taken, found, strict=True):
         _copy(view, target, 1, view.size)
+    return found
+
+
+def _like(views: Sequence[Array], dtype: np.dtype[Any]) -> list[Array]:
+    """New arrays of the shapes of others, all in one piece of memory: that is more often had again."""
+    memory, found = aligned((sum(view.size for view in views),), dtype), []
+    for view in views:
+        found.append(memory[: view.size].reshape(view.shape))
+        memory = memory[view.size :]
     return found
 
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.arena import PART_BYTES, part
-from engine.geometry import even, ranges
+from engine.geometry import Axis, even, ranges
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.direct.joined import MOST_COLUMNS
 from engine.kernels.nan import settle
@@ -49,12 +50,12 @@ class _Shared(NamedTuple):
     """What all residues along an axis share.
 
     Attributes:
-        residues: those that meet any tap.
+        met: residues that meet any tap, and their windows.
         first: the least shift. shifts: how many there are.
         length: inputs of the longest residue.
     """
 
-    residues: tuple[Residue, ...]
+    met: tuple[tuple[Residue, Axis], ...]
     first: int
     shifts: int
     length: int
@@ -64,11 +65,10 @@ class _Shared(NamedTuple):
 def _shared(c: Correlation) -> tuple[_Shared, ...]:
     found = []
     for axis in c.axes:
-        met = tuple(residue for residue in residues(axis) if residue.window is not None)
-        windows = [residue.window for residue in met if residue.window is not None]
-        first = min(-window.low for window in windows)
-        last = max(window.kernel - 1 - window.low for window in windows)
-        length = max(window.out for window in windows)
+        met = tuple((r, r.window) for r in residues(axis) if r.window is not None)
+        first = min(-window.low for _, window in met)
+        last = max(window.kernel - 1 - window.low for _, window in met)
+        length = max(window.out for _, window in met)
         found.append(_Shared(met, first, last - first + 1, length))
     return tuple(found)
 
@@ -106,48 +106,39 @@ def _rows(c: Correlation) -> int:
     return even(down.length, min(rows, -(-down.length // (2 if halved else 1))))
 
 
-class _Row(NamedTuple):
-    """A product: a row of the taps of a pair of residues.
-
-    Attributes:
-        tap: down.
-        copies: those that the taps across read.
-        down: rows of these from the first one on to the first that is read.
-    """
-
-    tap: int
-    copies: slice
-    down: int
-
-
 class _Pair(NamedTuple):
     """A residue down and one across, which meet some inputs.
 
     Attributes:
-        taps: of the window. inputs: of the image. rows: of taps.
+        taps: of the window. inputs: of the image.
+        rows: of taps, each of which is a product.
+        copies: those that the taps across read.
+        down: rows of these from the first one on to the first that the first row of taps reads.
     """
 
     taps: tuple[slice, slice]
     inputs: tuple[slice, slice]
-    rows: tuple[_Row, ...]
+    rows: int
+    copies: slice
+    down: int
+
+    @property
+    def work(self) -> int:
+        """Numbers that are read for each input."""
+        return self.rows * (self.copies.stop - self.copies.start)
 
 
 @lru_cache(maxsize=1024)
 def _pairs(c: Correlation) -> tuple[_Pair, ...]:
     """The pairs of residues that meet any tap."""
     down, across = _shared(c)
-    return tuple(_pair(c, row, column) for row in down.residues for column in across.residues)
-
-
-def _pair(c: Correlation, row: Residue, column: Residue) -> _Pair:
-    down, across = _shared(c)
-    assert row.window is not None
-    assert column.window is not None
-    first = -column.window.low - across.first
-    copies = slice(first * c.outputs, (first + column.window.kernel) * c.outputs)
-    begin = -row.window.low - down.first
-    rows = tuple(_Row(tap, copies, begin + tap) for tap in range(row.window.kernel))
-    return _Pair((row.taps, column.taps), (row.inputs, column.inputs), rows)
+    found = []
+    for (row, tall), (column, wide) in product(down.met, across.met):
+        first = -wide.low - across.first
+        copies = slice(first * c.outputs, (first + wide.kernel) * c.outputs)
+        taps, inputs = (row.taps, column.taps), (row.inputs, column.inputs)
+        found.append(_Pair(taps, inputs, tall.kernel, copies, -tall.low - down.first))
+    return tuple(found)
 
 
 @lru_cache(maxsize=1024)
@@ -156,12 +147,9 @@ def _shares(c: Correlation) -> tuple[tuple[int, ...], ...]:
     pairs = _pairs(c)
     if _rows(c) < _shared(c)[0].length or c.flops < SHARED_FLOPS:
         return (tuple(range(len(pairs))),)
-    work = [
-        len(pair.rows) * (pair.rows[0].copies.stop - pair.rows[0].copies.start) for pair in pairs
-    ]
     halves: tuple[list[int], list[int]] = ([], [])
-    for number in sorted(range(len(pairs)), key=lambda each: -work[each]):
-        min(halves, key=lambda half: sum(work[each] for each in half)).append(number)
+    for number in sorted(range(len(pairs)), key=lambda each: -pairs[each].work):
+        min(halves, key=lambda half: sum(pairs[each].work for each in half)).append(number)
     return tuple(map(tuple, halves))
 
 
@@ -198,22 +186,18 @@ def _copies(c: Correlation, dy: Array, lo: int, hi: int) -> Array:
     down, across = _shared(c)
     rows = hi - lo + down.shifts - 1
     found = part(0, (across.shifts, c.outputs, rows, across.length), dy.dtype)
-    read, placed = _read(c.axes[0].out, lo + down.first, rows)
+    # All windows along an axis are over the same outputs.
+    (_, tall), (_, wide) = down.met[0], across.met[0]
+    first = lo + down.first
+    read, placed = tall.placed(first, first + rows)
     found[:, :, : placed.start] = 0
     found[:, :, placed.stop :] = 0
-    for number, copy in enumerate(found[:, :, placed]):
-        columns, own = _read(c.axes[1].out, across.first + number, across.length)
+    for first, copy in enumerate(found[:, :, placed], across.first):
+        columns, own = wide.placed(first, first + across.length)
         copy[..., : own.start] = 0
         copy[..., own.stop :] = 0
         copy[..., own] = dy[:, read, columns]
     return found
-
-
-def _read(size: int, start: int, length: int) -> tuple[slice, slice]:
-    """The outputs of an axis of `size` among so many places from `start` on, and where these stand."""
-    first = min(max(0, start), size)
-    last = max(first, min(size, start + length))
-    return slice(first, last), slice(max(0, first - start), max(0, last - start))
 
 
 def _sums(pair: _Pair, filters: Array, copies: Array, rows: int) -> Array:
@@ -222,8 +206,9 @@ def _sums(pair: _Pair, filters: Array, copies: Array, rows: int) -> Array:
     read = copies.reshape(-1, copies.shape[2] * wide)
     shape = (1, 1, channels, rows * wide)
     sums = part(2, shape, copies.dtype)
-    for tap, some, down in pair.rows:
-        columns = read[None, None, some, down * wide : (down + rows) * wide]
+    for tap in range(pair.rows):
+        start = (pair.down + tap) * wide
+        columns = read[None, None, pair.copies, start : start + shape[3]]
         made = part(1, shape, copies.dtype) if tap else sums
         multiply(filters[:, tap].reshape(1, channels, -1), columns, made)
         if tap:

@@ -34,6 +34,8 @@ from engine.threads import check_stop, for_each, get_threads
 
 Array = NDArray[Any]
 Range = tuple[int, int]
+Sizes = tuple[int, int, int] | tuple[int, int, int, bool]
+"""Of a product, as `same_bits` takes them."""
 
 SAMPLES = 4
 """Samples of a product: more gain little, and leave less to share among threads."""
@@ -78,13 +80,18 @@ def _products(c: Correlation) -> set[tuple[int, int]]:
 
 def probe_bytes(c: Correlation) -> int:
     """What comparing the bits of products takes."""
+    return compared_bytes((*sizes, c.places) for sizes in _products(c))
+
+
+def compared_bytes(products: Iterable[Sizes]) -> int:
+    """What `agree` takes."""
     if UNLIKE:
         return 0
-    columns = SAMPLES * c.places
-    return max(rows * depth + (rows + depth) * 2 * columns for rows, depth in _products(c)) * 4
+    numbers = (r * d + (r + d) * 2 * SAMPLES * n for r, d, n, *_ in products)
+    return max(numbers, default=0) * 4
 
 
-def agree(products: Iterable[tuple[int, int, int] | tuple[int, int, int, bool]]) -> bool:
+def agree(products: Iterable[Sizes]) -> bool:
     """True if `same_bits` is of all these products."""
     return not UNLIKE and all(same_bits(*sizes) for sizes in products)
 

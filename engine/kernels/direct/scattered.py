@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 from engine.arena import PART_BYTES, part
 from engine.geometry import even, lengths, ranges
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
-from engine.kernels.direct.joined import SAMPLES, UNLIKE, agree
+from engine.kernels.direct.joined import SAMPLES, Sizes, agree, compared_bytes
 from engine.kernels.nan import settle
 from engine.kernels.patches import scatter
 from engine.kernels.products import UNPACKED
 from engine.threads import for_each, get_threads
 
 Array = NDArray[Any]
-Sizes = tuple[int, int, int, bool]
 
 LEAST_WEIGHTS = 1 << 17
 """Weights from which turning them takes longer than starting to add column by column."""
@@ -85,14 +84,14 @@ def _products(c: Correlation) -> frozenset[Sizes]:
     sizes = [each * c.taps for each in lengths(c.channels, channels)]
     # Smaller products are made in place, and bits then depend on their width.
     large = min(sizes) * c.outputs * c.places > UNPACKED
-    if UNLIKE or samples == 1 or c.places == 1 or c.itemsize != 4 or not large:
+    if samples == 1 or c.places == 1 or c.itemsize != 4 or not large:
         return frozenset()
     return frozenset((rows, c.outputs, c.places, True) for rows in sizes)
 
 
 def probe_bytes(c: Correlation) -> int:
     """What comparing the bits of products takes."""
-    return max((r * d + (r + d) * 2 * SAMPLES * n for r, d, n, _ in _products(c)), default=0) * 4
+    return compared_bytes(_products(c))
 
 
 def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:

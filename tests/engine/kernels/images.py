@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -78,3 +78,18 @@ def tensors(c: Correlation, samples: int = 3) -> tuple[np.ndarray, ...]:
         (samples, c.groups, c.outputs, *c.positions),
     )
     return tuple(rng.standard_normal(shape).astype(f"f{c.itemsize}") for shape in shapes)
+
+
+def summed(c: Correlation, dy: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The gradient of x of one group by its definition, output by output and tap by tap, in float64."""
+    dx = np.zeros((len(dy), 1, c.channels, *(a.size for a in c.axes)))
+    taps = w[0].astype("f8").reshape(c.outputs, c.channels, *c.kernel)
+    for out in np.ndindex(*c.positions):
+        for tap in np.ndindex(*c.kernel):
+            place: tuple[Any, ...] = tuple(
+                a.input_of(t, o) for a, t, o in zip(c.axes, tap, out, strict=True)
+            )
+            if all(0 <= i < a.size for a, i in zip(c.axes, place, strict=True)):
+                terms = dy[(slice(None), 0, slice(None), *out)].astype("f8") @ taps[(..., *tap)]
+                dx[(slice(None), 0, slice(None), *place)] += terms
+    return dx
