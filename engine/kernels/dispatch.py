@@ -18,6 +18,7 @@ from engine.kernels.direct import (
     flat,
     gathered,
     interleaved,
+    interleaving,
     joined,
     patch_sums,
     pointwise,
@@ -96,7 +97,10 @@ def adjoint_goes_tap_by_tap(c: Correlation) -> bool:
         return False
     if single.window(c) is not None:
         return True
-    return input_kernel(c) is _by_residues and any(map(goes_tap_by_tap, phase_correlations(c)))
+    kernel = input_kernel(c)
+    if kernel is _interleaved:
+        return True
+    return kernel is _by_residues and any(map(goes_tap_by_tap, phase_correlations(c)))
 
 
 def forward_algorithm(c: Correlation) -> str:
@@ -175,7 +179,7 @@ def input_kernel(c: Correlation) -> Input:
 
 
 def _interleaves(c: Correlation) -> bool:
-    if not (interleaved.suits(c) and interleaved.pay(c)):
+    if not (interleaving.suits(c) and interleaving.pay(c)):
         return False
     return not any(map(tiled, phase_correlations(c)))
 

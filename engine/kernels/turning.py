@@ -68,19 +68,26 @@ def in_rows(weights: Array, residues: Sequence[Index]) -> list[Array]:
     return found
 
 
-def taps_before_outputs(weights: Array, residues: Sequence[Index]) -> list[Array]:
-    """The taps of weights (O, C, *K) that each residue has, as arrays (C, *taps, O) of their own."""
-    taken = [np.moveaxis(weights[within(taps)], 0, -1) for taps in residues]
+def taps_before_outputs(
+    weights: Array, residues: Sequence[Index], *, channels_last: bool
+) -> list[Array]:
+    """The taps of weights (O, C, *K) that each residue has, as arrays (C, *taps, O) of their own.
+
+    With channels last in memory they lie as (*taps, O, C).
+    """
+    outer = (-2, -1) if channels_last else (-1, 0)
+    taken = [np.moveaxis(weights[within(taps)], (0, 1), outer) for taps in residues]
     found = _like(taken, weights.dtype)
     outputs, channels, *kernel = weights.shape
     wide = min(channels, ROWS_BYTES // (outputs * prod(kernel) * weights.itemsize))
+    runs = channels_last and weights.strides[1] == weights.itemsize
     # Rows of fewer would be mostly what they are apart.
-    if wide * prod(kernel) >= LINE:
-        _part(weights, residues, [np.moveaxis(target, -1, 1) for target in found], wide)
-        return found
-    for view, target in zip(taken, found, strict=True):
-        _copy(view, target, 1, view.size)
-    return found
+    if wide * prod(kernel) >= LINE and not runs:
+        _part(weights, residues, [np.moveaxis(each, outer, (1, 0)) for each in found], wide)
+    else:
+        for view, target in zip(taken, found, strict=True):
+            _copy(view, target, 1, view.size)
+    return [np.moveaxis(each, -1, 0) for each in found] if channels_last else found
 
 
 def _like(views: Sequence[Array], dtype: np.dtype[Any]) -> list[Array]:

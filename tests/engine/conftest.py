@@ -11,7 +11,7 @@ import pytest
 from engine import arena, resolve, threads
 from engine.kernels import dispatch, weight_bytes
 from engine.kernels.depthwise import banding, bounds, planes
-from engine.kernels.direct import channels_last, interleaved, pointwise, shifts
+from engine.kernels.direct import channels_last, interleaving, pointwise, shifts
 from engine.kernels.winograd import correlating, filtering, tile_costs
 
 
@@ -52,9 +52,12 @@ SMALLEST = (
     (channels_last, "LEAST_STRIDED"),
     (bounds, "LEAST_RUNS"),
     (bounds, "LEAST_SUMMED"),
-    (interleaved, "LEAST_FLOPS"),
-    (interleaved, "LEAST_OUTPUTS"),
-    (interleaved, "MOST_COLUMNS"),
+    (interleaving, "LEAST_FLOPS"),
+    (interleaving, "LEAST_OUTPUTS"),
+    (interleaving, "MOST_COLUMNS"),
+    (interleaving, "MUCH_FLOPS"),
+    (interleaving, "LEAST_PLACES"),
+    (interleaving, "MANY_PLACES"),
     (planes, "LEAST_WORK"),
     (pointwise, "LEAST_CHANNELS"),
     (shifts, "LEAST_GATHERED"),

@@ -24,7 +24,7 @@ from engine.kernels.direct import (
     folding,
     folds,
     gathered,
-    interleaved,
+    interleaving,
     patch_sums,
     scattered,
     shifting,
@@ -57,7 +57,7 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
             channels_last,
             correlation,
             folds,
-            interleaved,
+            interleaving,
             patch_sums,
             scattered,
             shifting,
@@ -81,7 +81,7 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
         patch.setattr(reducing, "BESIDE", 0)
         for bound, value in (("ROWS", 8), ("WHOLE", 8), ("WIDTH", 2), ("OUTER", 8)):
             patch.setattr(single, bound, value)
-        patch.setattr(interleaved, "BAND_BYTES", part)
+        patch.setattr(interleaving, "BAND_BYTES", part)
         patch.setattr(scattered, "LEAST_WEIGHTS", 0)
         patch.setattr(scattered, "LEAST_CHANNELS", 0)
         patch.setattr(scattered, "FEWER", 1)
@@ -124,9 +124,9 @@ def _forget() -> None:
         dispatch._weight,
         dispatch.plain_weight,
         flat.suits,
-        interleaved.suits,
-        interleaved._rows,
-        interleaved._shares,
+        interleaving.suits,
+        interleaving.rows,
+        interleaving.shares,
         folds.plan,
         folding._views,
         products.pieces,

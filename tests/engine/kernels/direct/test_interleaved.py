@@ -1,9 +1,10 @@
-"""Residues of images from shared copies: values, bits in any company, bad numbers, which layers go so."""
+"""Residues from shared copies: values, bits in any company, bad numbers, memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,9 @@ import pytest
 
 import engine
 from engine.arena import PART_BYTES
-from engine.geometry import Axis
 from engine.kernels import dispatch
 from engine.kernels.correlation import Correlation
-from engine.kernels.direct import gathered, interleaved
-from engine.kernels.products import UNPACKED
+from engine.kernels.direct import gathered, interleaved, interleaving
 from engine.threads import computing, get_threads
 from tests.engine.kernels.images import image, summed, tensors
 from tests.engine.memory import assert_workspace_holds
@@ -28,8 +27,24 @@ LAYERS: dict[str, dict[str, Any]] = {
     "across alone": {"size": (7, 21), "kernel": (1, 4), "padding": (0, 3), "stride": (1, 2)},
     "all padding": {"size": (3, 4), "kernel": (6, 5), "padding": (5, 4), "stride": (2, 2)},
     "one place": {"size": (4, 4), "kernel": (4, 4), "padding": (0, 0), "stride": (3, 2)},
+    "line": {"size": (41,), "kernel": (7,), "padding": (3, 2), "stride": (3,)},
+    "line of one tap each": {"size": (23,), "kernel": (4,), "padding": (0, 1), "stride": (4,)},
+    "volume": {"size": (7, 9, 8), "kernel": (4, 3, 5), "padding": (1, 2), "stride": (2, 2, 3)},
+    "plane by plane": {
+        "size": (3, 10, 9),
+        "kernel": (1, 4, 3),
+        "padding": (0, 1),
+        "stride": (1, 2, 2),
+    },
+    "down a volume": {
+        "size": (9, 6, 4),
+        "kernel": (3, 5, 2),
+        "padding": (2, 2),
+        "stride": (2, 3, 1),
+    },
 }
 EACH = pytest.mark.parametrize("name", LAYERS)
+ORDERS = pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
 
 
 @pytest.fixture(autouse=True)
@@ -42,33 +57,43 @@ def _threads() -> Iterator[None]:
 @pytest.fixture
 def _sharing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Two threads share a sample that is one band, however little work it is."""
-    interleaved._shares.cache_clear()
-    monkeypatch.setattr(interleaved, "SHARED_FLOPS", 0)
+    interleaving.shares.cache_clear()
+    monkeypatch.setattr(interleaving, "SHARED_FLOPS", 0)
     yield
-    interleaved._shares.cache_clear()
+    interleaving.shares.cache_clear()
 
 
-def layer(name: str, itemsize: int = 4) -> Correlation:
-    return image(**LAYERS[name], groups=1, channels=7, outputs=5, itemsize=itemsize)
+def layer(name: str, itemsize: int = 4, last: bool = False) -> Correlation:
+    given = LAYERS[name]
+    return image(**given, groups=1, channels=7, outputs=5, itemsize=itemsize, channels_last=last)
+
+
+def lain(c: Correlation, array: np.ndarray) -> np.ndarray:
+    """An array whose third axis is channels, in the memory that the correlation reads or writes."""
+    if not c.channels_last:
+        return array
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 2, -1)), -1, 2)
 
 
 def gradient(c: Correlation, dy: np.ndarray, w: np.ndarray, kernel: Any = None) -> np.ndarray:
-    dx = np.full((len(dy), 1, c.channels, *(a.size for a in c.axes)), np.nan, dy.dtype)
-    computing(None, kernel or interleaved.backward_input, c, dy, w, dx)
+    shape = (len(dy), 1, c.channels, *(a.size for a in c.axes))
+    dx = lain(c, np.full(shape, np.nan, dy.dtype))
+    computing(None, kernel or interleaved.backward_input, c, lain(c, dy), w, dx)
     return dx
 
 
 @pytest.mark.usefixtures("shared", "_sharing")
 @pytest.mark.parametrize("itemsize", [4, 8])
 @pytest.mark.parametrize("rows", [1, 3, None], ids=["rows", "bands", "whole"])
+@ORDERS
 @EACH
 def test_values(
-    name: str, rows: int | None, itemsize: int, monkeypatch: pytest.MonkeyPatch
+    name: str, last: bool, rows: int | None, itemsize: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    c = layer(name, itemsize)
-    assert interleaved.suits(c)
+    c = layer(name, itemsize, last)
+    assert interleaving.suits(c)
     if rows is not None:
-        monkeypatch.setattr(interleaved, "_rows", lambda _: rows)
+        monkeypatch.setattr(interleaving, "rows", lambda _: rows)
     _, w, _, dy = tensors(c, 3)
     tolerance = 1e-4 if itemsize == 4 else 1e-12
     np.testing.assert_allclose(gradient(c, dy, w), summed(c, dy, w), tolerance, tolerance)
@@ -76,9 +101,10 @@ def test_values(
 
 @pytest.mark.usefixtures("shared", "_sharing")
 @pytest.mark.parametrize("itemsize", [4, 8])
+@ORDERS
 @EACH
-def test_the_same_bits_in_any_company_on_any_threads(name: str, itemsize: int) -> None:
-    c = layer(name, itemsize)
+def test_the_same_bits_in_any_company_on_any_threads(name: str, last: bool, itemsize: int) -> None:
+    c = layer(name, itemsize, last)
     _, w, _, dy = tensors(c, 5)
     alone = np.concatenate([gradient(c, dy[n : n + 1], w) for n in range(5)])
     for threads in (1, 2, 3):
@@ -86,33 +112,25 @@ def test_the_same_bits_in_any_company_on_any_threads(name: str, itemsize: int) -
         for samples in range(1, 6):
             assert gradient(c, dy[:samples], w).tobytes() == alone[:samples].tobytes()
     assert gradient(c, np.asfortranarray(dy), np.asfortranarray(w)).tobytes() == alone.tobytes()
-
-
-def test_two_threads_share_a_sample_by_bands_or_by_work() -> None:
-    large = image((128, 128), (4, 4), (1, 1), (2, 2), itemsize=4, groups=1, channels=64, outputs=64)
-    assert 1 < -(-64 // interleaved._rows(large)) < 64
-    assert interleaved._shares(large) == ((0, 1, 2, 3),)
-    small = image((28, 28), (3, 3), (1, 1), (2, 2), itemsize=4, groups=1, channels=128, outputs=128)
-    assert interleaved._rows(small) == 14
-    # Of one tap, twice two, and four.
-    pairs = interleaved._pairs(small)
-    work = [pair.work for pair in pairs]
-    assert sorted(work) == [128, 256, 256, 512]
-    halves = [sum(work[n] for n in share) for share in interleaved._shares(small)]
-    assert sorted(halves) == [512, 640]
+    taps_apart = lain(
+        replace(c, channels_last=True), w.reshape(1, c.outputs, c.channels, *c.kernel)
+    )
+    assert gradient(c, dy, taps_apart).tobytes() == alone.tobytes()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("where", ["dy", "w"])
+@ORDERS
 @EACH
 def test_bad_numbers_reach_what_they_are_added_to_and_nothing_else(
-    name: str, where: str, bad: float
+    name: str, last: bool, where: str, bad: float
 ) -> None:
-    c = layer(name)
+    c = layer(name, last=last)
     _, w, _, dy = tensors(c, 3)
     if where == "dy":
-        dy[1, 0, 2, -1, 0] = bad
-        dy[1, 0, 3, -1, 0] = -bad  # their sum is another NaN than numbers are to have
+        place = (-1, *(0,) * (len(c.axes) - 1))
+        dy[1, 0, 2, *place] = bad
+        dy[1, 0, 3, *place] = -bad  # their sum is another NaN than numbers are to have
     else:
         w[0, 3, c.taps + 1] = bad
     with np.errstate(invalid="ignore"):
@@ -124,90 +142,59 @@ def test_bad_numbers_reach_what_they_are_added_to_and_nothing_else(
 
 def test_scratch_holds_every_band(asked: list[int]) -> None:
     most = 0
-    wide, deep = ((60, 1500), (4, 4)), ((40, 40), (3, 3))
-    for (size, kernel), channels, outputs in ((wide, 500, 3), (wide, 2, 110), (deep, 300, 300)):
-        for itemsize in (4, 8):
-            c = image(
-                size,
-                kernel,
-                (1, 1),
-                (2, 2),
-                (),
-                itemsize,
-                groups=1,
-                channels=channels,
-                outputs=outputs,
-            )
-            if not interleaved.suits(c):
-                continue
-            _, w, _, dy = tensors(c, 1)
-            want = gradient(c, dy, w, gathered.backward_input)
-            asked.clear()
-            got = gradient(c, dy, w)
-            most = max(most, *asked)
-            np.testing.assert_allclose(got, want, 1e-2, 1e-3)
+    wide: tuple[Any, ...] = ((60, 1500), (4, 4))
+    deep: tuple[Any, ...] = ((40, 40), (3, 3))
+    line: tuple[Any, ...] = ((30_000,), (7,))
+    volume: tuple[Any, ...] = ((12, 50, 40), (4, 3, 4))
+    layers = [(wide, 500, 3), (wide, 2, 110), (deep, 300, 300), (line, 90, 40), (line, 3, 70)]
+    layers += [(volume, 60, 4), (volume, 2, 50)]
+    for ((size, kernel), channels, outputs), itemsize, last in product(
+        layers, (4, 8), (False, True)
+    ):
+        strides = (2,) * len(size)
+        c = image(size, kernel, (1, 1), strides, (), itemsize, 1, channels, outputs, last)
+        if not interleaving.suits(c):
+            continue
+        _, w, _, dy = tensors(c, 1)
+        want = gradient(c, dy, w, gathered.backward_input)
+        asked.clear()
+        got = gradient(c, dy, w)
+        most = max(most, *asked)
+        np.testing.assert_allclose(got, want, 1e-2, 1e-3)
     assert PART_BYTES // 4 < most <= PART_BYTES
 
 
 @pytest.mark.usefixtures("traced")
-def test_memory_is_what_the_plan_says() -> None:
-    rng = np.random.default_rng(0)
-    config = {"stride": 2, "padding": 1}
-    sizes = {"x": (3, 128, 24, 24), "weight": (128, 64, 4, 4)}
-    given = {name: rng.standard_normal(size, np.float32) for name, size in sizes.items()}
-    assert_workspace_holds("conv_transpose", "forward", config, given)
-    assert_workspace_holds(
-        "conv_transpose",
-        "forward",
-        config | {"weight_layout": "HWIO"},
-        given | {"weight": np.ascontiguousarray(given["weight"].transpose(2, 3, 0, 1))},
-    )
-
-
 @pytest.mark.parametrize(
-    "change",
+    ("size", "layout"),
     [
-        {"groups": 2},
-        {"mode": "reflect"},
-        {"channels_last": True},
-        {"axes": (Axis(16, 3, 2, 2, 1, 1, 7),) * 2},
-        {"axes": (Axis(16, 3, 1, 1, 1, 1, 16),) * 2},
-        {"axes": (Axis(16, 4, 2, 1, 1, 1, 8),)},
-        {"axes": (Axis(16, 4, 2, 1, 1, 1, 8),) * 3},
-        {"outputs": 100_000},
-        {"channels": 100_000},
-        {"axes": (Axis(1, 2, 3, 1, 2, 3, 2), Axis(16, 4, 2, 1, 1, 1, 8))},
-    ],
-    ids=[
-        "groups",
-        "padding",
-        "channels last",
-        "dilation",
-        "stride 1",
-        "line",
-        "volume",
-        "copies beyond the scratch",
-        "sums beyond it",
-        "no taps",
+        ((24, 24), "OIHW"),
+        ((24, 24), "HWIO"),
+        ((40, 40), "NHWC OIHW"),
+        ((40, 40), "NHWC HWIO"),
+        ((40, 40), "NHWC OHWI"),
+        ((900,), "OIW"),
+        ((900,), "NWC WIO"),
+        ((10, 11, 9), "OIDHW"),
+        ((10, 11, 9), "NDHWC DHWIO"),
     ],
 )
-def test_others_are_left_to_others(change: dict[str, Any]) -> None:
-    c = layer("even")
-    assert interleaved.suits(c)
-    assert not interleaved.suits(replace(c, **change))
-
-
-def test_layers_of_much_work_go_so_where_blas_copies_operands() -> None:
-    c = image((64, 64), (4, 4), (1, 1), (2, 2), itemsize=4, groups=1, channels=32, outputs=64)
-    expected = dispatch._by_residues if UNPACKED else dispatch._interleaved
-    assert dispatch.input_kernel(c) is expected
-    small = {"axes": (Axis(16, 4, 2, 1, 1, 1, 8),) * 2, "channels": 256, "outputs": 64}
-    for change in ({"outputs": 15}, {"channels_last": True}, small):
-        assert dispatch.input_kernel(replace(c, **change)) is not dispatch._interleaved
-    little = image((48, 36), (4, 4), (1, 1), (2, 2), itemsize=4, groups=1, channels=32, outputs=40)
-    assert interleaved.suits(little)
-    assert interleaved.LEAST_FLOPS * 0.7 < little.flops < interleaved.LEAST_FLOPS
-    assert dispatch.input_kernel(little) is dispatch._by_residues
+def test_memory_is_what_the_plan_says(size: tuple[int, ...], layout: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, 128, *size), np.float32)
+    weight = rng.standard_normal((128, 64, *(4,) * len(size)), np.float32)
+    *data, of_weight = layout.split()
+    config = {"stride": 2, "padding": 1, "weight_layout": of_weight}
+    if data:
+        x = np.ascontiguousarray(np.moveaxis(x, 1, -1))
+        config["layout"] = data[0]
+    # Of a transposed layer, inputs come first where a convolution's outputs do.
+    order = [
+        "IO".index(letter) if letter in "IO" else "DHW"[-len(size) :].index(letter) + 2
+        for letter in of_weight
+    ]
+    weight = np.ascontiguousarray(weight.transpose(order))
+    assert_workspace_holds("conv_transpose", "forward", config, {"x": x, "weight": weight})
 
 
 def test_threads_are_told_how_much_work_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
