@@ -117,13 +117,15 @@ def test_pointwise_layers_read_weights_in_any_order(
 @pytest.mark.parametrize(
     "shape", [(26_000, 3, 2, 2), (40, 70, 3, 4), (7, 1, 2, 2), (60_000, 1, 3, 4)]
 )
+@pytest.mark.parametrize("order", ["OIHW", "HWIO", "OHWI", "IHWO"])
+@pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
 def test_taps_before_outputs_are_what_residues_have(
-    shape: tuple[int, ...], asked: list[int]
+    shape: tuple[int, ...], order: str, last: bool, asked: list[int]
 ) -> None:
-    weights = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+    weights = view(shape, order, flipped=False)
     taken = [(slice(1, None, -1), slice(1, None, 2)), (slice(1, 2), slice(None, 0, -1))]
-    found = turning.taps_before_outputs(weights, taken)
+    found = turning.taps_before_outputs(weights, taken, channels_last=last)
     for taps, array in zip(taken, found, strict=True):
-        assert array.flags.c_contiguous
+        assert (np.moveaxis(array, 0, -1) if last else array).flags.c_contiguous
         np.testing.assert_array_equal(array, weights[(..., *taps)].transpose(1, 2, 3, 0))
     assert max(asked, default=0) <= PART_BYTES
