@@ -31,10 +31,16 @@ LEAST_COLUMNS = 1024
 """Of a product, in bands for threads: with fewer they rather share the residues of one band."""
 
 LEAST_FLOPS = 24_000_000
-"""Of a sample: residues of less work are gathered for several samples at once."""
+"""Of a sample of a line: residues of less work are gathered for several samples at once."""
 
-MUCH_FLOPS = 60_000_000
-"""The same for volumes, and for images with channels last."""
+MANY_FLOPS = 50_000_000
+"""The same for images and volumes."""
+
+MOST_FLOPS = 100_000_000
+"""The same for images of few outputs."""
+
+FEW_PLACES = 256
+"""Outputs of an image below which they are few."""
 
 LEAST_OUTPUTS = 16
 """Of fewer, products have too few numbers for each result, and results of all rows of taps are added."""
@@ -106,11 +112,12 @@ def pay(c: Correlation) -> bool:
         return False
     if not c.channels_last and c.outputs > MOST_OUTPUTS:
         return False
-    line, volume = len(c.axes) == 1, len(c.axes) > 2
-    plain = line or not (volume or c.channels_last)
-    if c.flops < (LEAST_FLOPS if plain else MUCH_FLOPS):
-        return False
-    return not volume or c.places >= (LEAST_PLACES if c.channels <= c.outputs else MANY_PLACES)
+    if len(c.axes) == 1:
+        return c.flops >= LEAST_FLOPS
+    if len(c.axes) == 2:
+        return c.flops >= (MOST_FLOPS if c.places < FEW_PLACES else MANY_FLOPS)
+    enough = LEAST_PLACES if c.channels <= c.outputs else MANY_PLACES
+    return c.flops >= MANY_FLOPS and c.places >= enough
 
 
 def extents(c: Correlation, rows: int) -> tuple[int, ...]:

@@ -81,6 +81,7 @@ def test_others_are_left_to_others(change: dict[str, Any]) -> None:
     assert not interleaving.suits(replace(c, **change))
 
 
+FIFTEEN = Axis(30, 4, 2, 1, 1, 1, 15)
 FORTY = Axis(80, 4, 2, 1, 1, 1, 40)
 
 LARGE: dict[str, Correlation] = {
@@ -114,11 +115,12 @@ def test_layers_of_much_work_go_so(name: str) -> None:
         ("image", {"outputs": 15, "channels": 256}),
         ("image", {"outputs": 513}),
         ("image", {"axes": (EVEN, EVEN), "channels": 512, "outputs": 64}),
-        ("image", {"channels": 7}),
-        ("image with channels last", {"channels": 18}),
+        ("image", {"channels": 15}),
+        ("image", {"axes": (FIFTEEN, FIFTEEN), "channels": 217}),
+        ("image with channels last", {"channels": 15}),
         ("line", {"channels": 29}),
         ("line with channels last", {"channels": 29}),
-        ("volume", {"channels": 14}),
+        ("volume", {"channels": 11}),
         ("volume", {"channels": 65}),
         ("volume", {"axes": (EVEN, EVEN, Axis(10, 4, 2, 1, 1, 1, 5)), "channels": 128}),
     ],
