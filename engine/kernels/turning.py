@@ -71,17 +71,18 @@ def in_rows(weights: Array, residues: Sequence[Index]) -> list[Array]:
 def taps_before_outputs(
     weights: Array, residues: Sequence[Index], *, channels_last: bool
 ) -> list[Array]:
-    """The taps of weights (O, C, *K) that each residue has, as arrays (C, *taps, O) of their own.
+    """The taps of weights (O, C, *K) that each residue has, as (C, *taps, O) in memory of their own.
 
-    With channels last in memory they lie as (*taps, O, C).
+    With channels last they lie there as (*taps, O, C).
     """
     outer = (-2, -1) if channels_last else (-1, 0)
     taken = [np.moveaxis(weights[within(taps)], (0, 1), outer) for taps in residues]
     found = _like(taken, weights.dtype)
     outputs, channels, *kernel = weights.shape
     wide = min(channels, ROWS_BYTES // (outputs * prod(kernel) * weights.itemsize))
+    # Channels that lie side by side already need no detour by the scratch.
     runs = channels_last and weights.strides[1] == weights.itemsize
-    # Rows of fewer would be mostly what they are apart.
+    # Nor do a few numbers, whose rows there would be mostly what they are apart.
     if wide * prod(kernel) >= LINE and not runs:
         _part(weights, residues, [np.moveaxis(each, outer, (1, 0)) for each in found], wide)
     else:

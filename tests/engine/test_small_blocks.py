@@ -125,7 +125,7 @@ def _forget() -> None:
         dispatch.plain_weight,
         flat.suits,
         interleaving.suits,
-        interleaving.rows,
+        interleaving.band,
         interleaving.shares,
         folds.plan,
         folding._views,

@@ -49,7 +49,7 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             target = dx[n, 0][:, *phase.inputs][:, lo:hi]
             target[...] = sums[:, *map(slice, target.shape[1:])]
 
-    bands = ranges(length, interleaving.rows(c))
+    bands = ranges(length, interleaving.band(c))
     samples, shares = dx.shape[0], interleaving.shares(c)
     if samples * len(bands) >= get_threads():
         shares = (tuple(range(len(phases))),)
@@ -59,11 +59,9 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
 
 def _copies(c: Correlation, dy: Array, lo: int, hi: int) -> Array:
     """What inputs [lo, hi) of residues along the first axis read of dy (O, *P), as (shifts · O, places)."""
-    along = interleaving.shared(c)
+    along, extents = interleaving.shared(c), interleaving.copied(c, hi - lo)
     starts = [axis.first for axis in along]
-    extents = [*(axis.read for axis in along[:-1]), along[-1].length]
     starts[0] += lo
-    extents[0] -= along[0].length - (hi - lo)
     shifts, windows = along[-1].shifts, [axis.window for axis in along]
     copies = _matrix(c, 0, shifts * c.outputs, prod(extents), dy.dtype)
     for copy in copies.reshape(shifts, c.outputs, *extents, copy=False):
@@ -80,6 +78,7 @@ def _fill(copy: Array, dy: Array, windows: Sequence[Axis], starts: Sequence[int]
         before = (slice(None),) * axis
         copy[*before, : own.start] = 0
         copy[*before, own.stop :] = 0
+        # Along the other axes, only what is left has yet to be written.
         copy = copy[*before, own]
         read.append(real)
     copy[...] = dy[:, *read]

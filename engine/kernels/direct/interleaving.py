@@ -30,29 +30,29 @@ BAND_BYTES = 1 << 20
 LEAST_COLUMNS = 1024
 """Of a product, in bands for threads: with fewer they rather share the residues of one band."""
 
-LEAST_FLOPS = 24_000_000
+LINE_FLOPS = 24_000_000
 """Of a sample of a line: residues of less work are gathered for several samples at once."""
 
-MANY_FLOPS = 50_000_000
+MAP_FLOPS = 50_000_000
 """The same for images and volumes."""
 
-MOST_FLOPS = 100_000_000
-"""The same for images of few outputs."""
+SMALL_FLOPS = 100_000_000
+"""The same for small images, of which residues gather more samples at once."""
 
-FEW_PLACES = 256
-"""Outputs of an image below which they are few."""
+SMALL_PLACES = 256
+"""Outputs for each filter below which an image is small."""
 
 LEAST_OUTPUTS = 16
-"""Of fewer, products have too few numbers for each result, and results of all rows of taps are added."""
+"""Filters. Of fewer, products have too few numbers for each result; those of all rows of taps are added."""
 
 MOST_OUTPUTS = 512
-"""Of more, bands have too few columns, unless channels are last: then these are rows."""
+"""Filters. Of more, bands have too few columns, unless channels are last: then these are rows."""
 
 LEAST_PLACES = 400
-"""Outputs of a volume. Of fewer, too many sums belong to no input."""
+"""Outputs of a volume for each filter. Of fewer, too many sums belong to no input."""
 
 MANY_PLACES = 4096
-"""Outputs of a volume of more channels than filters, for whose rows of taps more is added."""
+"""The same for volumes of more channels than filters, for whose rows of taps more is added."""
 
 
 class Shared(NamedTuple):
@@ -100,7 +100,7 @@ def suits(c: Correlation) -> bool:
     if c.groups > 1 or c.phase_count < 2 or any(axis.dilation != 1 for axis in c.axes):
         return False
     met = all(any(r.window is not None for r in residues(axis)) for axis in c.axes)
-    return met and rows(c) > 0
+    return met and band(c) > 0
 
 
 def pay(c: Correlation) -> bool:
@@ -113,11 +113,11 @@ def pay(c: Correlation) -> bool:
     if not c.channels_last and c.outputs > MOST_OUTPUTS:
         return False
     if len(c.axes) == 1:
-        return c.flops >= LEAST_FLOPS
+        return c.flops >= LINE_FLOPS
     if len(c.axes) == 2:
-        return c.flops >= (MOST_FLOPS if c.places < FEW_PLACES else MANY_FLOPS)
+        return c.flops >= (SMALL_FLOPS if c.places < SMALL_PLACES else MAP_FLOPS)
     enough = LEAST_PLACES if c.channels <= c.outputs else MANY_PLACES
-    return c.flops >= MANY_FLOPS and c.places >= enough
+    return c.flops >= MAP_FLOPS and c.places >= enough
 
 
 def extents(c: Correlation, rows: int) -> tuple[int, ...]:
@@ -127,6 +127,14 @@ def extents(c: Correlation, rows: int) -> tuple[int, ...]:
     return (rows, *between, *(axis.length for axis in others[-1:]))
 
 
+def copied(c: Correlation, rows: int) -> tuple[int, ...]:
+    """Places along each axis of the copies that a band of so many rows reads."""
+    first, *others = shared(c)
+    # Those of a line are copied anew for each shift, as along every last axis.
+    more = first.shifts - 1 if others else 0
+    return (rows + more, *extents(c, rows)[1:])
+
+
 def columns(c: Correlation, rows: int) -> int:
     """Places from the first input of a residue in a band to the last."""
     last = (rows - 1, *(axis.length - 1 for axis in shared(c)[1:]))
@@ -134,22 +142,19 @@ def columns(c: Correlation, rows: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def rows(c: Correlation) -> int:
+def band(c: Correlation) -> int:
     """Rows of a band, of as many in each as there can be alike; 0 where not even one fits.
 
     Those of a line are its inputs.
     """
-    along = shared(c)
-    first, across = along[0], along[-1]
-    each = prod(extents(c, 1)) * c.itemsize
-    beside = 0 if first is across else first.shifts - 1
-    most = BAND_BYTES // (each * across.shifts * c.outputs) - beside
-    most = min(most, PART_BYTES // (each * c.channels))
+    along, each = shared(c), prod(extents(c, 1)) * c.itemsize
+    copies = BAND_BYTES // (each * along[-1].shifts * c.outputs)
+    most = min(copies - (copied(c, 1)[0] - 1), PART_BYTES // (each * c.channels))
     if most < 1:
         return 0
-    inputs = prod(axis.length for axis in along)
+    inputs, length = prod(axis.length for axis in along), along[0].length
     halved = c.flops >= SHARED_FLOPS and inputs >= 2 * LEAST_COLUMNS
-    return even(first.length, min(most, -(-first.length // (2 if halved else 1))))
+    return even(length, min(most, -(-length // (2 if halved else 1))))
 
 
 class Phase(NamedTuple):
@@ -200,7 +205,7 @@ def phases(c: Correlation) -> tuple[Phase, ...]:
 def shares(c: Correlation) -> tuple[tuple[int, ...], ...]:
     """Phases that a thread goes through: half of the work where a sample is one band and enough for two."""
     found = phases(c)
-    if rows(c) < shared(c)[0].length or c.flops < SHARED_FLOPS:
+    if band(c) < shared(c)[0].length or c.flops < SHARED_FLOPS:
         return (tuple(range(len(found))),)
     halves: tuple[list[int], list[int]] = ([], [])
     for number in sorted(range(len(found)), key=lambda each: -found[each].work):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 
 import engine
 from engine.arena import PART_BYTES
+from engine.errors import Stopped
 from engine.kernels import dispatch
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import gathered, interleaved, interleaving
@@ -27,6 +28,7 @@ LAYERS: dict[str, dict[str, Any]] = {
     "across alone": {"size": (7, 21), "kernel": (1, 4), "padding": (0, 3), "stride": (1, 2)},
     "all padding": {"size": (3, 4), "kernel": (6, 5), "padding": (5, 4), "stride": (2, 2)},
     "one place": {"size": (4, 4), "kernel": (4, 4), "padding": (0, 0), "stride": (3, 2)},
+    "one phase of no tap": {"size": (9, 8), "kernel": (2, 2), "padding": (0, 0), "stride": (3, 1)},
     "line": {"size": (41,), "kernel": (7,), "padding": (3, 2), "stride": (3,)},
     "line of one tap each": {"size": (23,), "kernel": (4,), "padding": (0, 1), "stride": (4,)},
     "volume": {"size": (7, 9, 8), "kernel": (4, 3, 5), "padding": (1, 2), "stride": (2, 2, 3)},
@@ -75,10 +77,16 @@ def lain(c: Correlation, array: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 2, -1)), -1, 2)
 
 
-def gradient(c: Correlation, dy: np.ndarray, w: np.ndarray, kernel: Any = None) -> np.ndarray:
+def gradient(
+    c: Correlation,
+    dy: np.ndarray,
+    w: np.ndarray,
+    kernel: Any = None,
+    stop: Callable[[], bool] | None = None,
+) -> np.ndarray:
     shape = (len(dy), 1, c.channels, *(a.size for a in c.axes))
     dx = lain(c, np.full(shape, np.nan, dy.dtype))
-    computing(None, kernel or interleaved.backward_input, c, lain(c, dy), w, dx)
+    computing(stop, kernel or interleaved.backward_input, c, lain(c, dy), w, dx)
     return dx
 
 
@@ -93,7 +101,7 @@ def test_values(
     c = layer(name, itemsize, last)
     assert interleaving.suits(c)
     if rows is not None:
-        monkeypatch.setattr(interleaving, "rows", lambda _: rows)
+        monkeypatch.setattr(interleaving, "band", lambda _: rows)
     _, w, _, dy = tensors(c, 3)
     tolerance = 1e-4 if itemsize == 4 else 1e-12
     np.testing.assert_allclose(gradient(c, dy, w), summed(c, dy, w), tolerance, tolerance)
@@ -195,6 +203,21 @@ def test_memory_is_what_the_plan_says(size: tuple[int, ...], layout: str) -> Non
     ]
     weight = np.ascontiguousarray(weight.transpose(order))
     assert_workspace_holds("conv_transpose", "forward", config, {"x": x, "weight": weight})
+
+
+@pytest.mark.parametrize("name", ["even", "line", "volume"])
+def test_a_band_can_be_stopped_before_each_product(name: str) -> None:
+    c = layer(name)
+    rows_of_taps = sum(len(phase.starts) for phase in interleaving.phases(c))
+    assert interleaving.band(c) >= interleaving.shared(c)[0].length
+    _, w, _, dy = tensors(c, 1)
+    polls = count()
+    gradient(c, dy, w, stop=lambda: next(polls) < 0)
+    most = next(polls)
+    assert most >= rows_of_taps
+    polls = count()
+    with pytest.raises(Stopped):
+        gradient(c, dy, w, stop=lambda: next(polls) == most - 1)
 
 
 def test_threads_are_told_how_much_work_there_is(monkeypatch: pytest.MonkeyPatch) -> None:

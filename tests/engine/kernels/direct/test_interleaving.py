@@ -24,17 +24,17 @@ def even(**change: Any) -> Correlation:
 
 def test_two_threads_share_a_sample_by_bands_or_by_work() -> None:
     large = image((128, 128), (4, 4), (1, 1), (2, 2), itemsize=4, groups=1, channels=64, outputs=64)
-    assert 1 < -(-64 // interleaving.rows(large)) < 64
+    assert 1 < -(-64 // interleaving.band(large)) < 64
     assert interleaving.shares(large) == ((0, 1, 2, 3),)
     small = image((28, 28), (3, 3), (1, 1), (2, 2), itemsize=4, groups=1, channels=128, outputs=128)
-    assert interleaving.rows(small) == 14
+    assert interleaving.band(small) == 14
     # Of one tap, twice two, and four.
     work = [phase.work for phase in interleaving.phases(small)]
     assert sorted(work) == [128, 256, 256, 512]
     halves = [sum(work[n] for n in share) for share in interleaving.shares(small)]
     assert sorted(halves) == [512, 640]
     line = image((8000,), (8,), (2, 2), (4,), itemsize=4, groups=1, channels=64, outputs=64)
-    assert 1 < -(-2000 // interleaving.rows(line)) < 20
+    assert 1 < -(-2000 // interleaving.band(line)) < 20
     assert interleaving.shares(line) == ((0, 1, 2, 3),)
 
 
@@ -52,6 +52,39 @@ def test_what_shifts_read_is_counted_along_each_axis() -> None:
     assert [phase.starts for phase in interleaving.phases(line)] == [(0,), (0,)]
     starts = {start for phase in interleaving.phases(volume) for start in phase.starts}
     assert starts == {80 * d + 8 * h for d in range(3) for h in range(3)}
+
+
+def test_bands_are_as_high_as_copies_and_sums_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    c = even()
+    volume, line = replace(c, axes=(EVEN,) * 3), replace(c, axes=(EVEN,))
+    # A row of copies, for three shifts and five filters of float32.
+    row = 3 * 5 * 4
+    for layer, places, more in ((c, 8, 2), (volume, 80, 2), (line, 1, 0)):
+        interleaving.band.cache_clear()
+        monkeypatch.setattr(interleaving, "BAND_BYTES", row * places * (4 + more))
+        assert interleaving.band(layer) == 4
+        interleaving.band.cache_clear()
+        monkeypatch.setattr(interleaving, "BAND_BYTES", row * places * (4 + more) - 1)
+        assert interleaving.band(layer) == 3  # of eight, as even as can be
+        assert interleaving.copied(layer, 3)[0] == 3 + more
+    interleaving.band.cache_clear()
+
+
+@pytest.mark.parametrize("columns", [1023, 1024])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_two_threads_have_a_band_each_where_products_are_long(axes: int, columns: int) -> None:
+    last = Axis(4 * columns, 4, 2, 1, 1, 1, 2 * columns)
+    two = Axis(4, 4, 2, 1, 1, 1, 2)
+    half, flat = Axis(2 * columns, 4, 2, 1, 1, 1, columns), Axis(2, 2, 2, 1, 0, 0, 1)
+    c = even(axes=[(last,), (two, half), (two, flat, half)][axes - 1])
+    c = replace(c, channels=128 if axes == 1 else 32, outputs=8)
+    whole = interleaving.shared(c)[0].length
+    assert interleaving.band(c) == (whole // 2 if columns == 1024 else whole)
+    # By rows of too much work for one, halves of the residues are shared instead.
+    assert len(interleaving.shares(c)) == (1 if columns == 1024 else 2)
+    little = replace(c, channels=1, outputs=1)
+    assert interleaving.band(little) == whole
+    assert len(interleaving.shares(little)) == 1
 
 
 @pytest.mark.parametrize(
