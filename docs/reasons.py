@@ -57,8 +57,8 @@ REASONS: dict[str, tuple[str, str]] = {
     "res-down": (
         "gathering at stride 2, every second number of a row, is a sixth of the time; a slab and a copy "
         "for each block, which threads wait at",
-        "the weight's products (a third) are of 288 × 128 results; x is four residues, each with a slab "
-        "and products of its own",
+        "the weight's products (a third) are of 288 × 128 results; timed before the four "
+        "residues of x had copies in common",
     ),
     "mobile-dw": (
         "three copies of the input, and products of four rows that multiply as many zeros as numbers: "
