@@ -179,7 +179,7 @@ def input_kernel(c: Correlation) -> Input:
 
 
 def _interleaves(c: Correlation) -> bool:
-    if not (interleaving.suits(c) and interleaving.pay(c)):
+    if not (interleaving.pay(c) and interleaving.suits(c)):
         return False
     return not any(map(tiled, phase_correlations(c)))
 

@@ -54,6 +54,12 @@ LEAST_PLACES = 400
 MANY_PLACES = 4096
 """The same for volumes of more channels than filters, for whose rows of taps more is added."""
 
+MOST_PHASES = 64
+"""Residues of all axes together: for each, some hundred bytes are kept, and some for each row of taps."""
+
+KEPT = 128
+"""Layers of which they are."""
+
 
 class Shared(NamedTuple):
     """What all residues along an axis share.
@@ -80,7 +86,7 @@ class Shared(NamedTuple):
         return self.length + self.shifts - 1
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=KEPT)
 def shared(c: Correlation) -> tuple[Shared, ...]:
     """What residues share along each axis."""
     found = []
@@ -97,7 +103,9 @@ def shared(c: Correlation) -> tuple[Shared, ...]:
 def suits(c: Correlation) -> bool:
     """True where residues read the same shifts, and a row of all of them fits the scratch."""
     # Where taps lie apart, those of a residue read shifts that do, too.
-    if c.groups > 1 or c.phase_count < 2 or any(axis.dilation != 1 for axis in c.axes):
+    if c.groups > 1 or any(axis.dilation != 1 for axis in c.axes):
+        return False
+    if not 2 <= c.phase_count <= MOST_PHASES:
         return False
     met = all(any(r.window is not None for r in residues(axis)) for axis in c.axes)
     return met and band(c) > 0
@@ -177,7 +185,7 @@ class Phase(NamedTuple):
         return len(self.starts) * (self.copies.stop - self.copies.start)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=KEPT)
 def phases(c: Correlation) -> tuple[Phase, ...]:
     """The phases that meet any tap."""
     *before, across = shared(c)
@@ -201,7 +209,7 @@ def phases(c: Correlation) -> tuple[Phase, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=KEPT)
 def shares(c: Correlation) -> tuple[tuple[int, ...], ...]:
     """Phases that a thread goes through: half of the work where a sample is one band and enough for two."""
     found = phases(c)

@@ -97,6 +97,7 @@ def test_two_threads_have_a_band_each_where_products_are_long(axes: int, columns
         {"outputs": 100_000},
         {"channels": 100_000},
         {"axes": (Axis(1, 2, 3, 1, 2, 3, 2), EVEN)},
+        {"axes": (Axis(650, 65, 65, 1, 0, 0, 10),)},
     ],
     ids=[
         "groups",
@@ -106,6 +107,7 @@ def test_two_threads_have_a_band_each_where_products_are_long(axes: int, columns
         "copies beyond the scratch",
         "sums beyond it",
         "no taps",
+        "many residues",
     ],
 )
 def test_others_are_left_to_others(change: dict[str, Any]) -> None:
