@@ -21,6 +21,7 @@ from typing import NamedTuple
 from engine.arena import PART_BYTES
 from engine.geometry import Axis, even, row_major
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
+from engine.kernels.direct.adjoints import KEPT
 from engine.kernels.direct.joined import MOST_COLUMNS
 from engine.kernels.phases import Residue, residues
 
@@ -54,11 +55,8 @@ LEAST_PLACES = 400
 MANY_PLACES = 4096
 """The same for volumes of more channels than filters, for whose rows of taps more is added."""
 
-MOST_PHASES = 64
-"""Residues of all axes together: for each, some hundred bytes are kept, and some for each row of taps."""
-
-KEPT = 128
-"""Layers of which they are."""
+LAYERS = 128
+"""Layers whose phases are kept, at some hundred bytes for each and some for each row of taps."""
 
 
 class Shared(NamedTuple):
@@ -86,7 +84,7 @@ class Shared(NamedTuple):
         return self.length + self.shifts - 1
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=LAYERS)
 def shared(c: Correlation) -> tuple[Shared, ...]:
     """What residues share along each axis."""
     found = []
@@ -105,7 +103,7 @@ def suits(c: Correlation) -> bool:
     # Where taps lie apart, those of a residue read shifts that do, too.
     if c.groups > 1 or any(axis.dilation != 1 for axis in c.axes):
         return False
-    if not 2 <= c.phase_count <= MOST_PHASES:
+    if not 2 <= c.phase_count <= KEPT:
         return False
     met = all(any(r.window is not None for r in residues(axis)) for axis in c.axes)
     return met and band(c) > 0
@@ -185,7 +183,7 @@ class Phase(NamedTuple):
         return len(self.starts) * (self.copies.stop - self.copies.start)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=LAYERS)
 def phases(c: Correlation) -> tuple[Phase, ...]:
     """The phases that meet any tap."""
     *before, across = shared(c)
@@ -209,7 +207,7 @@ def phases(c: Correlation) -> tuple[Phase, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=LAYERS)
 def shares(c: Correlation) -> tuple[tuple[int, ...], ...]:
     """Phases that a thread goes through: half of the work where a sample is one band and enough for two."""
     found = phases(c)

@@ -18,8 +18,7 @@ EVEN = Axis(16, 4, 2, 1, 1, 1, 8)
 
 
 def even(**change: Any) -> Correlation:
-    c = image((16, 12), (4, 4), (1, 1), (), (2, 2), 4, groups=1, channels=7, outputs=5)
-    return replace(c, **{"axes": (EVEN, EVEN), **change})
+    return replace(Correlation((EVEN, EVEN), 1, 7, 5, "zeros", 4), **change)
 
 
 def test_two_threads_share_a_sample_by_bands_or_by_work() -> None:
