@@ -90,13 +90,21 @@ class Admission:
         return self.requests + more > self._uncrowded or self.nbytes > self._uncrowded_bytes
 
     def refusal(
-        self, nbytes: int, now: float, visitor: Visitor, ahead: int = 0, *, placed: bool = False
+        self,
+        nbytes: int,
+        now: float,
+        visitor: Visitor,
+        ahead: int = 0,
+        passed: int = 0,
+        *,
+        placed: bool = False,
     ) -> QueueFull | None:
         """How `acquire` would refuse a request, before anything is done for it; None where it would not.
 
         Args:
             nbytes: that it has at least.
             ahead: requests that were let in and have not acquired their permits yet.
+            passed: how many of these came without a name from this visitor's address.
             placed: it has had a place until now, and only more bytes are asked for.
         """
         held, nbytes = self.requests + ahead, self.nbytes + nbytes
@@ -106,7 +114,7 @@ class Admission:
         limits = self._limits
         if not held or (held < limits.requests and nbytes <= limits.nbytes):
             room = self._leaves_room(held, nbytes, now, placed)
-            if room or self._promises.claim(visitor, now) is not None:
+            if room or self._promises.claim(visitor, now, passed=passed) is not None:
                 return None
         return self._refusal(held, now, visitor)
 
