@@ -72,6 +72,7 @@ class Admission:
     Attributes:
         requests, nbytes: that have permits.
         reserving, reserved: of these, those whose bodies are still to come.
+        waiting, awaited: that have none, and wait for their turn to send the rest of a large body.
     """
 
     def __init__(self, limits: QueueLimits, what: str = "requests") -> None:
@@ -84,6 +85,7 @@ class Admission:
         self._told = _Told(-math.inf, "", 0, 0.0, 0.0, 0.0)
         self.requests = 0
         self.nbytes = self.reserving = self.reserved = 0
+        self.waiting = self.awaited = 0
 
     def crowded(self, more: int) -> bool:
         """Whether `acquire` might refuse somebody, with so many more than have permits."""
@@ -168,6 +170,23 @@ class Admission:
         self.reserved -= nbytes
         self.requests -= 1
         self.nbytes -= nbytes
+
+    def refusal_behind(self, nbytes: int, now: float, visitor: Visitor) -> QueueFull | None:
+        """`refusal` of who may have to wait for its turn to send: those who wait already come before it.
+
+        Else it would be refused only once it is its turn, which takes long, or take what is left from them.
+        """
+        return self.refusal(self.awaited + nbytes, now, visitor, self.waiting)
+
+    def wait(self, nbytes: int) -> None:
+        """Somebody without a permit waits for its turn to send."""
+        self.waiting += 1
+        self.awaited += nbytes
+
+    def wait_no_more(self, nbytes: int) -> None:
+        """It is its turn, or it has gone."""
+        self.waiting -= 1
+        self.awaited -= nbytes
 
     def left(self, visitor: Visitor) -> None:
         """A connection has been closed."""

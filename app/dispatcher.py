@@ -5,8 +5,7 @@
    asked by few, is computed here, sooner than a worker could be told.
 3. A deadline is answered when it passes, and work that nobody waits for any more is dropped.
 
-Admission says who gets in, the work queue who is next, the runner takes it through a worker, the
-pool keeps workers alive; the dispatcher is the face of them all.
+Admission says who gets in, the work queue who is next, the runner takes it to a worker of the pool.
 """
 
 from __future__ import annotations
@@ -176,8 +175,7 @@ class Dispatcher:
         Raises:
             QueueFull, ShuttingDown, WorkersUnavailable.
         """
-        refusal = self.refusal(visitor, nbytes)
-        if refusal is not None:
+        if (refusal := self.refusal(visitor, nbytes)) is not None:
             raise refusal
 
     def reserve(self, visitor: Visitor, nbytes: int, record: Record) -> Reservation:

@@ -272,6 +272,7 @@ class Promises:
         address = self._address.pop(key, None)
         if address is None:
             return
+        assert isinstance(key, int)  # it is no visitor's
         loose = self._loose[address]
         del loose[bisect_left(loose, (due, -key))]
         if not loose:

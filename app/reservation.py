@@ -11,6 +11,7 @@ import asyncio
 from time import monotonic
 
 from app.admission import Admission
+from app.lanes import PACED_BYTES
 from app.promises import Visitor
 from app.record import Record
 
@@ -38,8 +39,13 @@ class Reservation:
         self._record = record
         self._asked = nbytes
         self._nbytes = 0  # that are reserved now
+        self._waits = False
         self._come = 0
         self._look: asyncio.TimerHandle | None = None
+        if record.body_length >= PACED_BYTES:
+            refusal = admission.refusal_behind(nbytes, monotonic(), visitor)
+            if refusal is not None:
+                raise refusal
         self.begin()
 
     def begin(self) -> None:
@@ -48,19 +54,22 @@ class Reservation:
         Raises:
             QueueFull: it has no place, and there is no room any more.
         """
+        self._wait_no_more()
         if not self._nbytes:
             self._ask(monotonic())
         self._watch()
 
     def rest(self) -> None:
         """It is not, for it is not read."""
-        if self._look is not None:
-            self._look.cancel()
-            self._look = None
+        self._watch_no_more()
+        if not (self._nbytes or self._waits):
+            self._waits = True
+            self._admission.wait(self._asked)
 
     def end(self) -> None:
         """The place is not needed, or was taken."""
-        self.rest()
+        self._watch_no_more()
+        self._wait_no_more()
         if self._nbytes:
             self._admission.unreserve(self._nbytes, monotonic())
             self._nbytes = 0
@@ -88,6 +97,16 @@ class Reservation:
         self._come = self._record.bytes_in
         if self._nbytes and self._look is None:
             self._look = asyncio.get_running_loop().call_later(LOOK_S, self._see)
+
+    def _watch_no_more(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+
+    def _wait_no_more(self) -> None:
+        if self._waits:
+            self._waits = False
+            self._admission.wait_no_more(self._asked)
 
     def _see(self) -> None:
         self._look = None

@@ -246,6 +246,23 @@ def test_without_a_name_a_connection_is_known_while_it_waits() -> None:
     assert len(promises) == 0
 
 
+def test_those_who_are_about_to_call_promises_in_leave_the_later_ones_to_others() -> None:
+    promises, newcomer = Promises(), Visitor("", 9, "here")
+    told = [Visitor("", number, "here") for number in (1, 2, 3)]
+    for in_s, visitor in zip((2, 1, 3), told, strict=True):
+        promises.note(visitor, 9.0, 9.0 + in_s)
+        promises.loosen(visitor)
+    assert len({promises.claim(newcomer, 12.0, passed=number) for number in range(3)}) == 3
+    assert promises.claim(newcomer, 12.0, passed=3) is None
+    assert promises.claim(newcomer, 11.0, passed=1) is not None
+    assert promises.claim(newcomer, 11.0, passed=2) is None
+    second = promises.claim(newcomer, 12.0, passed=1)
+    assert second is not None
+    promises.keep(second)  # in whatever order
+    assert promises.claim(newcomer, 11.0, passed=1) is None
+    assert promises.claim(newcomer, 12.0, passed=1) not in (None, second)
+
+
 @pytest.mark.parametrize(("name", "early"), [("me", EARLY_S), ("", EARLY_NAMELESS_S)])
 def test_a_name_may_come_earlier_than_a_connection(name: str, early: float) -> None:
     promises, visitor = Promises(), Visitor(name, 7, "here")

@@ -11,6 +11,7 @@ import pytest
 from app import reservation
 from app.admission import RESERVED, Admission, QueueLimits
 from app.errors import QueueFull
+from app.lanes import PACED_BYTES
 from app.promises import NOBODY, Visitor
 from app.record import Record
 from app.reservation import FAST_BYTES, Reservation
@@ -97,6 +98,52 @@ def test_no_more_is_reserved_than_a_part_of_the_queue(count: int, nbytes: int) -
         other.begin()
         assert admission.reserved == nbytes
         other.end()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("taken", "nbytes", "count"),
+    [((6, 6), 10, 4), ((1, 1960), 10, 4), ((0, 0), 600, 3)],
+    ids=["by number", "by bytes", "nothing is reserved of so many"],
+)
+def test_those_who_wait_for_their_turn_come_before_others_who_would_have_to(
+    taken: tuple[int, int], nbytes: int, count: int
+) -> None:
+    """There is room for so many more, of whom some wait without a place."""
+
+    async def scenario(admission: Admission, record: Record) -> None:
+        large = Record("id", {b"content-length": b"%d" % PACED_BYTES}, 0.0)
+        for number in range(taken[0]):
+            admission.acquire(taken[1] if not number else 0, monotonic())
+        places = [Reservation(admission, nbytes, NOBODY, large) for _ in range(count)]
+        waits = [place for place in places if not place._nbytes]
+        assert waits
+        for place in waits:
+            place.rest()
+            place.rest()  # it has not begun to send meanwhile
+        before = state(admission)
+        with pytest.raises(QueueFull):
+            Reservation(admission, nbytes + 10, NOBODY, large)
+        assert state(admission) == before
+        Reservation(admission, nbytes, NOBODY, record).end()  # a smaller one need not wait
+        for place in waits:
+            place.begin()
+        assert admission.waiting == admission.awaited == 0
+        for place in places:
+            place.end()
+
+    run(scenario)
+
+
+def test_who_goes_while_it_waits_for_its_turn_is_not_waited_for() -> None:
+    async def scenario(admission: Admission, record: Record) -> None:
+        place = Reservation(admission, 1000, NOBODY, record)
+        place.rest()
+        assert (admission.waiting, admission.awaited) == (1, 1000)
+        place.end()
+        place.end()
+        assert (admission.waiting, admission.awaited) == (0, 0)
 
     run(scenario)
 
