@@ -72,7 +72,7 @@ class Admission:
     Attributes:
         requests, nbytes: that have permits.
         reserving, reserved: of these, those whose bodies are still to come.
-        waiting, awaited: that have none, and wait for their turn to send the rest of a large body.
+        waiting: how many, of how many bytes, wait without one for their turn to send, by address.
     """
 
     def __init__(self, limits: QueueLimits, what: str = "requests") -> None:
@@ -85,7 +85,7 @@ class Admission:
         self._told = _Told(-math.inf, "", 0, 0.0, 0.0, 0.0)
         self.requests = 0
         self.nbytes = self.reserving = self.reserved = 0
-        self.waiting = self.awaited = 0
+        self.waiting: dict[str, tuple[int, int]] = {}
 
     def crowded(self, more: int) -> bool:
         """Whether `acquire` might refuse somebody, with so many more than have permits."""
@@ -172,21 +172,24 @@ class Admission:
         self.nbytes -= nbytes
 
     def refusal_behind(self, nbytes: int, now: float, visitor: Visitor) -> QueueFull | None:
-        """`refusal` of who may have to wait for its turn to send: those who wait already come before it.
+        """`refusal` of who may have to wait for its turn to send, behind those of its address who do.
 
         Else it would be refused only once it is its turn, which takes long, or take what is left from them.
+        Those of other addresses do not count: who lets many wait and sends nothing is to harm nobody else.
         """
-        return self.refusal(self.awaited + nbytes, now, visitor, self.waiting)
+        ahead, awaited = self.waiting.get(visitor.address, (0, 0))
+        return self.refusal(awaited + nbytes, now, visitor, ahead)
 
-    def wait(self, nbytes: int) -> None:
+    def wait(self, nbytes: int, address: str) -> None:
         """Somebody without a permit waits for its turn to send."""
-        self.waiting += 1
-        self.awaited += nbytes
+        count, awaited = self.waiting.get(address, (0, 0))
+        self.waiting[address] = count + 1, awaited + nbytes
 
-    def wait_no_more(self, nbytes: int) -> None:
+    def wait_no_more(self, nbytes: int, address: str) -> None:
         """It is its turn, or it has gone."""
-        self.waiting -= 1
-        self.awaited -= nbytes
+        count, awaited = self.waiting.pop(address)
+        if count > 1:
+            self.waiting[address] = count - 1, awaited - nbytes
 
     def left(self, visitor: Visitor) -> None:
         """A connection has been closed."""

@@ -64,7 +64,7 @@ class Reservation:
         self._watch_no_more()
         if not (self._nbytes or self._waits):
             self._waits = True
-            self._admission.wait(self._asked)
+            self._admission.wait(self._asked, self._visitor.address)
 
     def end(self) -> None:
         """The place is not needed, or was taken."""
@@ -106,7 +106,7 @@ class Reservation:
     def _wait_no_more(self) -> None:
         if self._waits:
             self._waits = False
-            self._admission.wait_no_more(self._asked)
+            self._admission.wait_no_more(self._asked, self._visitor.address)
 
     def _see(self) -> None:
         self._look = None

@@ -116,7 +116,8 @@ def test_those_who_wait_for_their_turn_come_before_others_who_would_have_to(
         large = Record("id", {b"content-length": b"%d" % PACED_BYTES}, 0.0)
         for number in range(taken[0]):
             admission.acquire(taken[1] if not number else 0, monotonic())
-        places = [Reservation(admission, nbytes, NOBODY, large) for _ in range(count)]
+        here, there = Visitor(address="here"), Visitor(address="there")
+        places = [Reservation(admission, nbytes, here, large) for _ in range(count)]
         waits = [place for place in places if not place._nbytes]
         assert waits
         for place in waits:
@@ -124,12 +125,13 @@ def test_those_who_wait_for_their_turn_come_before_others_who_would_have_to(
             place.rest()  # it has not begun to send meanwhile
         before = state(admission)
         with pytest.raises(QueueFull):
-            Reservation(admission, nbytes + 10, NOBODY, large)
+            Reservation(admission, nbytes + 10, here, large)
         assert state(admission) == before
-        Reservation(admission, nbytes, NOBODY, record).end()  # a smaller one need not wait
+        Reservation(admission, nbytes, here, record).end()  # a smaller one need not wait
+        Reservation(admission, nbytes, there, large).end()  # nor is another address to suffer
         for place in waits:
             place.begin()
-        assert admission.waiting == admission.awaited == 0
+        assert not admission.waiting
         for place in places:
             place.end()
 
@@ -138,12 +140,14 @@ def test_those_who_wait_for_their_turn_come_before_others_who_would_have_to(
 
 def test_who_goes_while_it_waits_for_its_turn_is_not_waited_for() -> None:
     async def scenario(admission: Admission, record: Record) -> None:
-        place = Reservation(admission, 1000, NOBODY, record)
-        place.rest()
-        assert (admission.waiting, admission.awaited) == (1, 1000)
-        place.end()
-        place.end()
-        assert (admission.waiting, admission.awaited) == (0, 0)
+        places = [Reservation(admission, 900, Visitor(address="here"), record) for _ in range(2)]
+        for place in places:
+            place.rest()
+        assert admission.waiting == {"here": (2, 1800)}
+        for place in places:
+            place.end()
+            place.end()
+            assert admission.waiting == ({"here": (1, 900)} if place is places[0] else {})
 
     run(scenario)
 
