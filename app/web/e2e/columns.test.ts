@@ -25,7 +25,7 @@ it("leaves each grid the room that it needs, whatever stands above and below the
     await page.setViewportSize({ width, height });
     for (const layer of LAYERS) {
       await go(page, link(layer));
-      const over = await page.evaluate(() => {
+      const over = () => page.evaluate(() => {
         const box = (one: Element) => one.getBoundingClientRect();
         const found = [...document.querySelectorAll("[data-tensor]")];
         const grids = found.map((one) => ({ name: one.getAttribute("data-tensor"), canvas: box(one.querySelector(".grid canvas")!) }));
@@ -35,7 +35,8 @@ it("leaves each grid the room that it needs, whatever stands above and below the
           || grids.some((other) => other.canvas !== canvas && level(other.canvas, canvas) && other.canvas.left >= canvas.left && other.canvas.left < canvas.right))
           .map(({ name }) => name);
       });
-      expect(over, `${JSON.stringify(layer)} at ${width} × ${height}`).toEqual([]);
+      // A new size of the window is laid out a frame later.
+      await expect.poll(over, { message: `${JSON.stringify(layer)} at ${width} × ${height}` }).toEqual([]);
     }
   }
   await done();
