@@ -2,7 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { go, grid, launch, link, open, settled } from "./browser";
+import { go, grid, launch, link, open, resize, settled } from "./browser";
 import { serious } from "./serious";
 
 let browser: Browser;
@@ -42,15 +42,6 @@ for (const colorScheme of ["light", "dark"] as const) {
         await done();
       }
     });
-  });
-}
-
-/** Until the grids are drawn in a window of another width: a frame measures it, the next draws. */
-async function widen(page: Page, width: number): Promise<void> {
-  await page.setViewportSize({ width, height: 800 });
-  await page.waitForFunction((wide) => innerWidth === wide, width);
-  await page.evaluate(async () => {
-    for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
   });
 }
 
@@ -256,7 +247,7 @@ describe("wishes of the system", () => {
       await go(page, link({ c: 1, o: 16, b: 1, ...layer }));
       for (const width of [360, 375, 720, 1024, 1200, 1440]) {
         const at = `${JSON.stringify(layer)} ${width}`;
-        await widen(page, width);
+        await resize(page, width, 800);
         expect(await overlaps(page), at).toEqual([]);
         expect(await page.evaluate(() => document.documentElement.scrollWidth), at).toBeLessThanOrEqual(width);
       }
@@ -266,8 +257,8 @@ describe("wishes of the system", () => {
 
   it("a window that is too narrow for any grid for a moment does no harm", async () => {
     const { page, done } = await open(browser, link({ b: 1 }));
-    await widen(page, 50);
-    await widen(page, 1440);
+    await resize(page, 50, 800);
+    await resize(page, 1440, 800);
     expect(Number(await page.locator(grid("weight")).getAttribute("data-cell"))).toBeGreaterThan(20);
     await done();
   });

@@ -103,4 +103,13 @@ export async function go(page: Page, hash: string): Promise<void> {
   await settled(page);
 }
 
+/** Until the grids are drawn in a window of another size: a frame measures it, the next draws. */
+export async function resize(page: Page, width: number, height: number): Promise<void> {
+  await page.setViewportSize({ width, height });
+  await page.waitForFunction(([wide, high]) => innerWidth === wide && innerHeight === high, [width, height]);
+  await page.evaluate(async () => {
+    for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
+  });
+}
+
 export const grid = (role: string) => `[data-tensor="${role}"] .grid`;

@@ -2,7 +2,7 @@
 
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { go, launch, link, open } from "./browser";
+import { go, launch, link, open, resize } from "./browser";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -22,10 +22,10 @@ const LAYERS = [
 it("leaves each grid the room that it needs, whatever stands above and below the others", async () => {
   const { page, done } = await open(browser);
   for (const [width, height] of [[1440, 900], [1366, 768], [1250, 700], [980, 700]]) {
-    await page.setViewportSize({ width, height });
+    await resize(page, width, height);
     for (const layer of LAYERS) {
       await go(page, link(layer));
-      const over = () => page.evaluate(() => {
+      const over = await page.evaluate(() => {
         const box = (one: Element) => one.getBoundingClientRect();
         const found = [...document.querySelectorAll("[data-tensor]")];
         const grids = found.map((one) => ({ name: one.getAttribute("data-tensor"), canvas: box(one.querySelector(".grid canvas")!) }));
@@ -35,8 +35,7 @@ it("leaves each grid the room that it needs, whatever stands above and below the
           || grids.some((other) => other.canvas !== canvas && level(other.canvas, canvas) && other.canvas.left >= canvas.left && other.canvas.left < canvas.right))
           .map(({ name }) => name);
       });
-      // A new size of the window is laid out a frame later.
-      await expect.poll(over, { message: `${JSON.stringify(layer)} at ${width} × ${height}` }).toEqual([]);
+      expect(over, `${JSON.stringify(layer)} at ${width} × ${height}`).toEqual([]);
     }
   }
   await done();
