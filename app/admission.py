@@ -97,7 +97,6 @@ class Admission:
         now: float,
         visitor: Visitor,
         ahead: int = 0,
-        passed: int = 0,
         *,
         placed: bool = False,
     ) -> QueueFull | None:
@@ -106,7 +105,6 @@ class Admission:
         Args:
             nbytes: that it has at least.
             ahead: requests that were let in and have not acquired their permits yet.
-            passed: how many of these came without a name from this visitor's address.
             placed: it has had a place until now, and only more bytes are asked for.
         """
         held, nbytes = self.requests + ahead, self.nbytes + nbytes
@@ -116,7 +114,7 @@ class Admission:
         limits = self._limits
         if not held or (held < limits.requests and nbytes <= limits.nbytes):
             room = self._leaves_room(held, nbytes, now, placed)
-            if room or self._promises.claim(visitor, now, passed=passed) is not None:
+            if room or self._promises.claim(visitor, now) is not None:
                 return None
         return self._refusal(held, now, visitor)
 

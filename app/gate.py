@@ -90,10 +90,8 @@ class Gate:
         self._lifecycle = lifecycle
         # A look-up compares keyed hashes first, so that its time tells nothing of keys in heads.
         self._known: dict[bytes, Known] = {}
-        # Requests that ask for a place since the last turn of the loop, of which nobody else knows yet, and
-        # how many of them came without a name, by address.
+        # Requests that ask for a place since the last turn of the loop, of which nobody else knows yet.
         self._passed = 0
-        self._nameless: Counter[str] = Counter()
         # How many, since they were summed up last.
         self._refused: dict[Known, int] = {}
         # What is the same in all answers is put together here.
@@ -130,21 +128,20 @@ class Gate:
             connection, address: see `Visitor`.
         """
         if not self._dispatcher.crowded(self._passed + 1):
-            self._pass(data, head, address)
+            self._pass(data)
             return None
         known = self._known.get(head.fixed)
         given, size = head.given, head.size
         if known is None or size + known.length < len(data) or self._lifecycle.draining:
-            self._pass(data, head, address)
+            self._pass(data)
             return None
         visitor = Visitor(given.decode(), connection, address)
         try:
-            passed = self._nameless[address]
-            error = self._dispatcher.refusal(visitor, known.nbytes, self._passed, passed)
+            error = self._dispatcher.refusal(visitor, known.nbytes, self._passed)
         except Exception:  # noqa: BLE001 - whatever it is, it is found again on the long way
             error = None
         if error is None:
-            self._pass(data, head, address)
+            self._pass(data)
             return None
         if not self._refused:
             asyncio.get_running_loop().call_later(SUM_UP_EVERY_S, self._sum_up)
@@ -170,18 +167,16 @@ class Gate:
         form = self._last_form if last else self._form
         return form % (error.retry_after, size, name, detail, text)
 
-    def _pass(self, data: bytes, head: Head, address: str) -> None:
+    def _pass(self, data: bytes) -> None:
         """A request goes on, and is counted if it asks for a place."""
         if _ASKS_FOR_A_PLACE.match(data) is not None:
             if not self._passed:
                 asyncio.get_running_loop().call_soon(self._turn)
             self._passed += 1
-            self._nameless[address] += not head.given
 
     def _turn(self) -> None:
         """Those who passed are accepted from now on, or wait for their bodies."""
         self._passed = 0
-        self._nameless.clear()
 
     def _sum_up(self) -> None:
         """Count and log the refusals since the last time, by operation and action."""

@@ -13,9 +13,9 @@ given by the caller.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
-from bisect import bisect_left, insort
 from typing import NamedTuple
 
 CAPACITY = 1 << 16
@@ -100,7 +100,7 @@ class Promises:
     def __init__(self) -> None:
         self._due: dict[Key, float] = {}  # of all that are open
         self._address: dict[Key, str] = {}  # that may call it in, where no visitor's key does
-        self._loose: dict[str, list[tuple[float, int]]] = {}  # such, in order, by address
+        self._loose: dict[str, list[tuple[float, int]]] = {}  # heaps of such, by address
         # By the part of a second, and how many by the second, in which they are due.
         self._slots: dict[int, dict[Key, None]] = {}
         self._seconds: dict[int, int] = {}
@@ -172,14 +172,14 @@ class Promises:
             self._renew(key, now)
             self._file(key, due)
 
-    def claim(
-        self, visitor: Visitor, now: float, grace: float = 0.0, passed: int = 0
-    ) -> Key | None:
+    def claim(self, visitor: Visitor, now: float, grace: float = 0.0) -> Key | None:
         """The promise that a visitor may call in now, if there is one; `keep` calls it in.
+
+        One that any visitor of the address may is this one's own from then on, so that those who come
+        before it is called in find the next.
 
         Args:
             grace: seconds from its time on in which it is not, where any visitor of an address may.
-            passed: visitors of the address who are about to call in one that any of them may.
         """
         key = visitor.key
         due = self._due.get(key)
@@ -191,11 +191,18 @@ class Promises:
         if due is not None and now < due:
             # Others ask over this connection meanwhile; there is no telling who will come over it.
             self.loosen(visitor)
-        loose = self._loose.get(visitor.address, ())
-        if len(loose) <= passed:
+        loose = self._loose.get(visitor.address)
+        if not loose:
             return None
-        due, number = loose[passed]
-        return -number if due + grace <= now <= due + LATE_S else None
+        due, number = loose[0]
+        if not due + grace <= now <= due + LATE_S:
+            return None
+        if not key:
+            return -number
+        self._drop(-number)
+        self._renew(key, now)
+        self._file(key, due)
+        return key
 
     def keep(self, key: Key) -> None:
         """Somebody came for a promise, and was given a place."""
@@ -210,7 +217,7 @@ class Promises:
             self._drop(visitor.connection)
             self._file(-number, due)
             self._address[-number] = visitor.address
-            insort(self._loose.setdefault(visitor.address, []), (due, number))
+            heapq.heappush(self._loose.setdefault(visitor.address, []), (due, number))
 
     def held(self, now: float, ahead: float = 0.0) -> float:
         """For how many that were told to come about now, and have not, a place is to be held.
@@ -272,9 +279,10 @@ class Promises:
         address = self._address.pop(key, None)
         if address is None:
             return
-        assert isinstance(key, int)  # it is no visitor's
+        # Of an address's promises the earliest is called in or forgotten first.
         loose = self._loose[address]
-        del loose[bisect_left(loose, (due, -key))]
+        while loose and -loose[0][1] not in self._due:
+            heapq.heappop(loose)
         if not loose:
             del self._loose[address]
 

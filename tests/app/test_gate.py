@@ -33,7 +33,6 @@ class Room:
     def __init__(self) -> None:
         self.error: Exception | None = FULL
         self.asked: list[tuple[Visitor, int, int]] = []
-        self.passed: list[int] = []
         self.is_crowded = True
         self.few = Few()
 
@@ -41,9 +40,8 @@ class Room:
         assert more > 0
         return self.is_crowded
 
-    def refusal(self, visitor: Visitor, nbytes: int, ahead: int, passed: int) -> QueueFull | None:
+    def refusal(self, visitor: Visitor, nbytes: int, ahead: int) -> QueueFull | None:
         self.asked.append((visitor, nbytes, ahead))
-        self.passed.append(passed)
         if self.error is None or isinstance(self.error, QueueFull):
             return self.error
         raise self.error
@@ -60,8 +58,8 @@ class Rig:
         headers = [(name.lower(), value.strip()) for name, _, value in parts]
         self.gate.remember(parted(data), headers, known)
 
-    def refusal(self, data: bytes, address: str = "here") -> Refusal | None:
-        return self.gate.refusal(data, parted(data), 7, address)
+    def refusal(self, data: bytes) -> Refusal | None:
+        return self.gate.refusal(data, parted(data), 7, "here")
 
     def count(self) -> float:
         labels = {"operation": "conv", "action": "forward", "status": "503"}
@@ -257,23 +255,6 @@ def test_those_who_passed_in_the_same_turn_of_the_loop_are_counted() -> None:
         await asyncio.sleep(0)
         rig.refusal(head() + BODY)
         assert rig.room.asked[-1][-1] == 0
-
-    asyncio.run(run())
-
-
-def test_those_without_a_name_are_counted_by_address() -> None:
-    async def run() -> None:
-        rig = Rig()
-        rig.remember(head() + BODY)
-        rig.remember(head("X-Request-Id: a") + BODY)
-        rig.room.error = None
-        for address in ("here", "there", "here"):
-            rig.refusal(head() + BODY, address)
-            rig.refusal(head("X-Request-Id: b") + BODY, address)
-        assert rig.room.passed == [0, 1, 0, 1, 1, 2]
-        await asyncio.sleep(0)
-        rig.refusal(head() + BODY)
-        assert rig.room.passed[-1] == 0
 
     asyncio.run(run())
 

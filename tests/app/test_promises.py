@@ -241,26 +241,58 @@ def test_without_a_name_a_connection_is_known_while_it_waits() -> None:
     assert second is not None
     promises.keep(second)
     own = promises.claim(waits, 10.0)
-    assert own not in (None, first, second)
+    assert own == waits.key
     promises.advance(100.0)
     assert len(promises) == 0
 
 
-def test_those_who_are_about_to_call_promises_in_leave_the_later_ones_to_others() -> None:
-    promises, newcomer = Promises(), Visitor("", 9, "here")
-    told = [Visitor("", number, "here") for number in (1, 2, 3)]
-    for in_s, visitor in zip((2, 1, 3), told, strict=True):
-        promises.note(visitor, 9.0, 9.0 + in_s)
-        promises.loosen(visitor)
-    assert len({promises.claim(newcomer, 12.0, passed=number) for number in range(3)}) == 3
-    assert promises.claim(newcomer, 12.0, passed=3) is None
-    assert promises.claim(newcomer, 11.0, passed=1) is not None
-    assert promises.claim(newcomer, 11.0, passed=2) is None
-    second = promises.claim(newcomer, 12.0, passed=1)
-    assert second is not None
-    promises.keep(second)  # in whatever order
-    assert promises.claim(newcomer, 11.0, passed=1) is None
-    assert promises.claim(newcomer, 12.0, passed=1) not in (None, second)
+def loose(promises: Promises, *dues: float) -> None:
+    """Promises that anybody of an address may call in."""
+    for number, due in enumerate(dues, 101):
+        promises.note(Visitor("", number, "here"), 9.0, due)
+        promises.loosen(Visitor("", number, "here"))
+
+
+def test_each_who_is_about_to_call_a_promise_in_leaves_the_later_ones_to_others() -> None:
+    promises, (a, b, c) = Promises(), [Visitor("", number, "here") for number in (1, 2, 3)]
+    loose(promises, 11.0, 10.0, 12.0)
+    assert promises.claim(a, 11.0) == promises.claim(a, 11.0) == a.key
+    assert promises.claim(b, 11.0) == b.key
+    assert promises.claim(c, 11.0) is None
+    assert len(promises) == 3
+    promises.keep(2)  # in whatever order
+    assert promises.claim(b, 11.0) is None
+    assert promises.claim(c, 12.0) == c.key
+    promises.loosen(a)  # it has gone without
+    assert promises.claim(b, 12.0) == b.key
+    promises.advance(100.0)
+    assert len(promises) == 0
+
+
+def test_who_comes_as_it_was_told_takes_nothing_from_others_of_its_address() -> None:
+    promises, own, other = Promises(), Visitor("", 1, "here"), Visitor("", 2, "here")
+    loose(promises, 10.0)
+    promises.note(own, 9.0, 10.0)
+    assert promises.claim(own, 10.0) == own.key
+    assert promises.claim(other, 10.0) == other.key
+
+
+def test_whose_own_promise_is_too_old_may_call_in_one_of_its_address() -> None:
+    promises, visitor = Promises(), Visitor("", 1, "here")
+    promises.note(visitor, 9.0, 10.0)
+    loose(promises, 11.0)
+    assert promises.claim(visitor, 10.5 + LATE_S) == visitor.key
+    assert promises.claim(visitor, 11.0 + LATE_S) == visitor.key
+    assert len(promises) == 1
+
+
+def test_who_cannot_be_told_from_others_may_call_in_what_its_address_was_promised() -> None:
+    promises, unknown = Promises(), Visitor("", 0, "here")
+    loose(promises, 10.0)
+    promise = promises.claim(unknown, 10.0)
+    assert promise is not None
+    promises.keep(promise)
+    assert promises.claim(unknown, 10.0) is None
 
 
 @pytest.mark.parametrize(("name", "early"), [("me", EARLY_S), ("", EARLY_NAMELESS_S)])
@@ -277,9 +309,11 @@ def test_what_an_address_is_promised_is_nobodys_before_its_time_nor_for_a_grace(
     promises.loosen(told)
     comes = Visitor("", 2, "here")
     assert promises.claim(comes, 9.999) is None
-    assert promises.claim(comes, 10.0) is not None
     assert promises.claim(comes, 10.0, grace=GRACE_S) is None
     assert promises.claim(comes, 10.001 + GRACE_S, grace=GRACE_S) is not None
+    promises.loosen(comes)
+    assert promises.claim(comes, 10.0) is not None
+    assert promises.claim(comes, 10.0, grace=GRACE_S) is not None  # its own now
 
 
 def test_where_it_is_crowded_who_has_a_place_anyway_leaves_promises_to_others() -> None:
@@ -307,6 +341,27 @@ def test_where_it_is_crowded_who_has_a_place_anyway_leaves_promises_to_others() 
     come(due)  # which whoever comes next has need of
     with pytest.raises(QueueFull):
         come(due)
+
+
+def test_the_nameless_of_an_address_who_come_at_once_each_find_what_was_promised() -> None:
+    admission = Admission(QueueLimits(requests=8, nbytes=100))
+    for number in range(8):
+        admission.acquire(1, 0.0, Visitor("", 101 + number, "here"))
+    told, goes = Visitor("", 1, "here"), Visitor("", 2, "here")
+    for visitor in told, goes:
+        with pytest.raises(QueueFull) as caught:
+            admission.acquire(1, 0.0, visitor)
+        assert caught.value.retry_after == 1
+    admission.left(goes)
+    for _ in range(2):
+        admission.release(1, 0.5)
+    # Nobody has a permit yet when the next is asked about.
+    comes, newcomer = Visitor("", 3, "here"), Visitor("", 4, "here")
+    assert admission.refusal(1, 1.0, told, ahead=0) is None
+    assert admission.refusal(1, 1.0, newcomer, ahead=1) is None
+    assert admission.refusal(1, 1.0, comes, ahead=2) is not None
+    admission.acquire(1, 1.0, told)
+    admission.acquire(1, 1.0, newcomer)
 
 
 def test_who_cannot_be_told_from_others_is_promised_nothing() -> None:
