@@ -241,8 +241,7 @@ class Convolution(Operation):
         for_each(lambda name: both[name](), wanted, 2 * c.flops * len(dy), branches=True)
         if "dbias" in out:
             dy = channels_first(dy, geometry.channels_last)
-            per_sample = np.add.reduce(dy, axis=tuple(range(2, dy.ndim)))
-            sum_by_request(per_sample, rows, out["dbias"])
+            sum_by_request(dy, rows, out["dbias"])
         if plan.config.grad_reduction == "mean":
             for name in ("dweight", "dbias"):
                 if name in out:

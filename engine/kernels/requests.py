@@ -117,11 +117,14 @@ def sum_samples(values: Array, each: int) -> Array:
 
 
 def sum_by_request(values: Array, rows: Sequence[int], out: Array) -> None:
-    """Write to `out` (R, ...) the sums of `values` (N, ...) over each request's samples."""
+    """Write to `out` (R, ...) the sums of `values` (N, ..., *S) over S and over each request's samples."""
+    places = tuple(range(out.ndim, values.ndim))
+    # The sums over S of many samples would be more than a plan counts, where S is small.
+    samples = max(1, min(1024, PART_BYTES // max(1, out[:1].nbytes)))
     out[...] = 0
-    for batch in request_blocks(rows, 1024):
-        for requests, samples, each in batch:
-            out[requests] += sum_samples(values[samples], each)
+    for batch in request_blocks(rows, samples):
+        for requests, block, each in batch:
+            out[requests] += sum_samples(np.add.reduce(values[block], axis=places), each)
 
 
 def average_by_request(sums: Array, rows: Sequence[int]) -> None:

@@ -76,9 +76,10 @@ def _rows(a: Array) -> Array:
 
 def _read(c: Correlation, samples: int) -> NDArray[np.intp]:
     """Of the rows of all inputs, those that are outputs' one tap, in the order of outputs."""
-    sizes = [axis.size for axis in c.axes]
-    steps = [np.arange(axis.out) * axis.stride for axis in c.axes]
-    return np.ravel_multi_index(np.ix_(np.arange(samples), *steps), (samples, *sizes)).ravel()
+    rows = np.arange(samples)
+    for axis in c.axes:
+        rows = np.add.outer(rows * axis.size, np.arange(axis.out) * axis.stride)
+    return rows.ravel()
 
 
 def _taken(inputs: Array, rows: NDArray[np.intp]) -> Array:

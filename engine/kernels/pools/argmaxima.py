@@ -36,11 +36,12 @@ def argmaxima(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
     rows = _rows(x, tile, sizes, counts)
     best, taps = _largest(rows)
     shape = (*x.shape[:2], *counts)
-    stand = np.unravel_index(taps.reshape(shape), sizes)
-    where = np.zeros(shape, np.int64)
-    for axis, step in enumerate(row_major(p.inputs)):
+    # `unravel_index` is wrong for more than 8192 numbers in an array whose last axis is 1 (NumPy 2.4.6).
+    rest, where = taps.reshape(shape), np.zeros(shape, np.int64)
+    for axis, step in reversed(list(enumerate(row_major(p.inputs)))):
+        rest, stand = np.divmod(rest, sizes[axis])
         starts = np.arange(*tile[axis]) * sizes[axis]
-        where += (stand[axis] + starts.reshape(-1, *(1,) * (len(sizes) - 1 - axis))) * step
+        where += (stand + starts.reshape(-1, *(1,) * (len(sizes) - 1 - axis))) * step
     return best.reshape(shape), where
 
 

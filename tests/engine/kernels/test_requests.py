@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,6 +71,20 @@ def test_sums_have_the_same_bits_alone_and_in_a_batch(rows: list[int], width: in
             alone[0], values[start : start + count].sum(0, np.float64), rtol=1e-5, atol=1e-6
         )
         start += count
+
+
+@pytest.mark.parametrize("rows", [[5000], [700, 700, 3600], [1] * 9])
+def test_sums_over_places_hold_few_samples_at_once(rows: list[int]) -> None:
+    values = np.ones((sum(rows), 1000, 1), np.float32)
+    values[:, :, 0] = np.arange(1000)
+    out = np.empty((len(rows), 1000), np.float32)
+    sum_by_request(values[:1], [1], out[:1])  # what is made once
+    tracemalloc.start()
+    sum_by_request(values, rows, out)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1.1 * PART_BYTES
+    np.testing.assert_array_equal(out, np.outer(rows, np.arange(1000)))
 
 
 @given(st.lists(st.integers(), max_size=20), st.integers(1, 6))

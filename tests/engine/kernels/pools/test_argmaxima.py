@@ -66,6 +66,18 @@ def test_answers_are_those_of_the_reference(
     check_answers("adaptive_max_pool", config, x, dy, want)
 
 
+@pytest.mark.parametrize("taps", [24, 26, 31, 40])
+@pytest.mark.parametrize("window", [(1, 1), (1, 2), (2, 1)], ids=str)
+def test_there_may_be_very_many_windows(taps: int, window: tuple[int, int]) -> None:
+    """As of maxima over time: one window a plane, and more planes than NumPy looks at in one go."""
+    sizes = (taps * window[0], taps * window[1] if window[1] > 1 else 1)
+    x = np.random.default_rng(0).standard_normal((93, 97, *sizes)).astype(np.float32)
+    best, where = argmaxima.argmaxima(pooling(sizes, [1, 1]), x, ((0, 1), (0, 1)))
+    rows = x.reshape(93, 97, -1)
+    np.testing.assert_array_equal(where[..., 0, 0], rows.argmax(axis=-1))
+    np.testing.assert_array_equal(best[..., 0, 0], rows.max(axis=-1))
+
+
 def test_tiles_know_where_they_lie() -> None:
     p = pooling((24, 54), [2, 3])
     x = drawn((2, 3, 24, 54), "float32", "special")
