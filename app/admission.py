@@ -97,40 +97,51 @@ class Admission:
         now: float,
         visitor: Visitor,
         ahead: int = 0,
+        awaited: int = 0,
         *,
         placed: bool = False,
+        waited: bool = False,
     ) -> QueueFull | None:
         """How `acquire` would refuse a request, before anything is done for it; None where it would not.
 
         Args:
             nbytes: that it has at least.
             ahead: requests that were let in and have not acquired their permits yet.
+            awaited: bytes of these, where they wait for their turn to send.
             placed: it has had a place until now, and only more bytes are asked for.
+            waited: it was let in and waited for its turn, and others were told to come after it.
         """
-        held, nbytes = self.requests + ahead, self.nbytes + nbytes
+        asked, held, nbytes = nbytes, self.requests + ahead, self.nbytes + awaited + nbytes
         # Mostly there is room, and nothing promised that this visitor could call in.
         if held < self._uncrowded and nbytes <= self._uncrowded_bytes and not self._promises:
             return None
         limits = self._limits
         if not held or (held < limits.requests and nbytes <= limits.nbytes):
-            room = self._leaves_room(held, nbytes, now, placed)
+            room = waited or self._leaves_room(held, nbytes, now, placed)
             if room or self._promises.claim(visitor, now) is not None:
                 return None
-        return self._refusal(held, now, visitor)
+        return self._refusal(held, awaited, asked, now, visitor)
 
     def acquire(
-        self, nbytes: int, now: float, visitor: Visitor = NOBODY, reserved: int = 0
+        self,
+        nbytes: int,
+        now: float,
+        visitor: Visitor = NOBODY,
+        reserved: int = 0,
+        *,
+        waited: bool = False,
     ) -> None:
         """Take a permit. Whatever was accepted singly by cost is let in when nothing else is.
 
         Args:
             reserved: bytes of a permit just given back; for no more than these nobody is refused.
+            waited: see `refusal`.
 
         Raises:
             QueueFull: there is no room; says when there will be.
         """
         if not reserved or nbytes > reserved:
-            refusal = self.refusal(nbytes, now, visitor, placed=reserved > 0)
+            refusal = self.refusal(nbytes, now, visitor, placed=reserved > 0, waited=waited)
             if refusal is not None:
                 raise refusal
         # Who had reserved a place was given what it was promised then.
@@ -148,16 +159,19 @@ class Admission:
 
     def may_reserve(self, nbytes: int) -> bool:
         """Whether a place is kept for so large a body, if there is room for it at all."""
-        few = self.reserving < RESERVED * self._limits.requests
+        few = self.reserving < max(1, int(RESERVED * self._limits.requests))
         return few and self.reserved + nbytes <= RESERVED * self._limits.nbytes
 
-    def reserve(self, nbytes: int, now: float, visitor: Visitor) -> None:
+    def reserve(self, nbytes: int, now: float, visitor: Visitor, *, waited: bool = False) -> None:
         """Take a permit for somebody whose body is still to come.
+
+        Args:
+            waited: see `refusal`.
 
         Raises:
             QueueFull: there is no room.
         """
-        self.acquire(nbytes, now, visitor)
+        self.acquire(nbytes, now, visitor, waited=waited)
         self.reserving += 1
         self.reserved += nbytes
 
@@ -176,7 +190,7 @@ class Admission:
         Those of other addresses do not count: who lets many wait and sends nothing is to harm nobody else.
         """
         ahead, awaited = self.waiting.get(visitor.address, (0, 0))
-        return self.refusal(awaited + nbytes, now, visitor, ahead)
+        return self.refusal(nbytes, now, visitor, ahead, awaited)
 
     def wait(self, nbytes: int, address: str) -> None:
         """Somebody without a permit waits for its turn to send."""
@@ -215,25 +229,35 @@ class Admission:
         others = limits.requests - held - 1
         most = others if placed else limits.requests
         most = min(most, int(HELD * places) or int(self._promises.trusted(now)))
-        kept = min(self._promises.held(now, self._told.ahead), most)
-        return not kept or (kept <= others and nbytes + kept * each <= limits.nbytes)
+        told, asked = self._promises.held(now, self._told.ahead)
+        # Those told to come may ask for more than those have who have permits.
+        if asked > HELD * limits.nbytes and (told > 1 or not self._promises.trusted(now)):
+            asked = HELD * limits.nbytes
+        kept = min(told, most)
+        room = max(kept * each, asked)
+        return not kept or (kept <= others and nbytes + room <= limits.nbytes)
 
-    def _refusal(self, held: int, now: float, visitor: Visitor) -> QueueFull:
+    def _refusal(
+        self, held: int, awaited: int, asked: int, now: float, visitor: Visitor
+    ) -> QueueFull:
         """The refusal of a request: after the queue has drained there is room, and promised."""
         told = self._told
-        if now >= told.until:
-            told = self._told = self._tell(held, now)
-        after = self._promises.make(visitor, now, told.least, told.per_s, told.room)
+        if awaited:
+            # Others are not behind those who wait.
+            told = self._tell(held, awaited, now)
+        elif now >= told.until:
+            told = self._told = self._tell(held, 0, now)
+        after = self._promises.make(visitor, now, told.least, told.per_s, told.room, asked)
         return QueueFull(told.detail, retry_after=after)
 
-    def _tell(self, held: int, now: float) -> _Told:
+    def _tell(self, held: int, awaited: int, now: float) -> _Told:
         limits = self._limits
         self._rate.advance(now, busy=self._busy)
-        there = max(held - self.reserving, 1)
-        drained = self._rate.time_for(there, self.nbytes - self.reserved)
+        there, nbytes = max(held - self.reserving, 1), self.nbytes + awaited
+        drained = self._rate.time_for(there, nbytes - self.reserved)
         count = f"{limits.requests} {self._what} and " if limits.requests < limits.nbytes else ""
         detail = (
-            f"{held} {self._what} with {self.nbytes} bytes wait; "
+            f"{held} {self._what} with {nbytes} bytes wait; "
             f"the queue takes {count}{limits.nbytes} bytes, and keeps some for those told to come now."
         )
         least = math.ceil(min(max(drained, RETRY_MIN_S), RETRY_MAX_S))

@@ -101,14 +101,14 @@ class Promises:
         self._due: dict[Key, float] = {}  # of all that are open
         self._address: dict[Key, str] = {}  # that may call it in, where no visitor's key does
         self._loose: dict[str, list[tuple[float, int]]] = {}  # heaps of such, by address
-        # By the part of a second, and how many by the second, in which they are due.
-        self._slots: dict[int, dict[Key, None]] = {}
+        # By the part of a second in which they are due, for how many bytes each is; and how many by the second.
+        self._slots: dict[int, dict[Key, int]] = {}
         self._seconds: dict[int, int] = {}
         self._oldest = 0
         self._found = (0, 0, 0)  # of the promise made last: the part of a second, least, its wait
         self._left = 0.0  # how many more find room where the last one did
         self._held_in = range(0)  # the parts of a second for which `held` was counted last
-        self._held = 0
+        self._held = self._held_bytes = 0
         self._order = itertools.count(1)
         self._obedience = 1.0
 
@@ -116,12 +116,15 @@ class Promises:
         """How many are open."""
         return len(self._due)
 
-    def make(self, visitor: Visitor, now: float, least: int, per_s: float, room: float) -> int:
+    def make(
+        self, visitor: Visitor, now: float, least: int, per_s: float, room: float, nbytes: int = 0
+    ) -> int:
         """Promise a place in the first second that has room for one more.
 
         Args:
             least: seconds from now that it takes at least, and at most `LONGEST_S`.
             per_s: places that fall free in a second. room: that can be held for promises.
+            nbytes: that the visitor asks for.
 
         Returns:
             In how many seconds, whole ones, since a `Retry-After` has no others.
@@ -136,7 +139,7 @@ class Promises:
         # Those who are refused in one part of a second look in the same places, one after the other.
         if again and self._left > 0 and key not in self._due and found < longest:
             self._left -= 1
-            self._file(key, now + found)
+            self._file(key, now + found, nbytes)
             return found
         self._renew(key, now)
         over = 1 / max(self._obedience, LEAST_OBEDIENCE)
@@ -159,7 +162,7 @@ class Promises:
             here = len(slots(slot, ()))
             left = min(in_second - seconds(second, 0), in_slot - here, at_once - crowd)
             if left > 0 and not any(seconds(second - back, 0) for back in range(apart)):
-                self._file(key, due)
+                self._file(key, due, nbytes)
                 self._found, self._left = (at, least, in_s), left - 1
                 return in_s
         self._found = at, least, max(first, longest - 1)
@@ -199,9 +202,9 @@ class Promises:
             return None
         if not key:
             return -number
-        self._drop(-number)
+        nbytes = self._drop(-number)
         self._renew(key, now)
-        self._file(key, due)
+        self._file(key, due, nbytes)
         return key
 
     def keep(self, key: Key) -> None:
@@ -214,23 +217,27 @@ class Promises:
         due = self._due.get(visitor.connection)
         if due is not None:
             number = next(self._order)
-            self._drop(visitor.connection)
-            self._file(-number, due)
+            self._file(-number, due, self._drop(visitor.connection))
             self._address[-number] = visitor.address
             heapq.heappush(self._loose.setdefault(visitor.address, []), (due, number))
 
-    def held(self, now: float, ahead: float = 0.0) -> float:
+    def held(self, now: float, ahead: float = 0.0) -> tuple[float, float]:
         """For how many that were told to come about now, and have not, a place is to be held.
 
         Args:
             ahead: seconds before its time from which one is: in which places taken now fall free again.
+
+        Returns:
+            How many, and of how many bytes in all.
         """
         within = range(_slot(now - HELD_S), _slot(now + ahead) + 1)
         if within != self._held_in:
             of = self._slots.get
-            self._held = sum([len(of(slot, ())) for slot in within])
+            slots = [each for slot in within if (each := of(slot))]
+            self._held = sum(map(len, slots))
+            self._held_bytes = sum([sum(each.values()) for each in slots])
             self._held_in = within
-        return self._obedience * self._held
+        return self._obedience * self._held, self._obedience * self._held_bytes
 
     def trusted(self, now: float) -> bool:
         """Whether those who are told to come do, for the most part, and none of them is missed."""
@@ -253,38 +260,40 @@ class Promises:
         if key in self._due:  # which `advance` may have forgotten
             self._drop(key)
 
-    def _file(self, key: Key, due: float) -> None:
+    def _file(self, key: Key, due: float, nbytes: int = 0) -> None:
         """Make a promise, unless there are too many."""
         if len(self._due) >= CAPACITY:
             return
         self._due[key] = due
         slot, second = _slot(due), int(due)
-        self._held += slot in self._held_in
-        if slot in self._slots:
-            self._slots[slot][key] = None
-        else:
-            self._slots[slot] = {key: None}
+        if slot in self._held_in:
+            self._held += 1
+            self._held_bytes += nbytes
+        self._slots.setdefault(slot, {})[key] = nbytes
         self._seconds[second] = self._seconds.get(second, 0) + 1
 
-    def _drop(self, key: Key) -> None:
+    def _drop(self, key: Key) -> int:
+        """Forget a promise; tells for how many bytes it was."""
         due = self._due.pop(key)
         slot, second = _slot(due), int(due)
-        self._held -= slot in self._held_in
-        del self._slots[slot][key]
+        nbytes = self._slots[slot].pop(key)
+        if slot in self._held_in:
+            self._held -= 1
+            self._held_bytes -= nbytes
         if not self._slots[slot]:
             del self._slots[slot]
         self._seconds[second] -= 1
         if not self._seconds[second]:
             del self._seconds[second]
         address = self._address.pop(key, None)
-        if address is None:
-            return
-        # Of an address's promises the earliest is called in or forgotten first.
-        loose = self._loose[address]
-        while loose and -loose[0][1] not in self._due:
-            heapq.heappop(loose)
-        if not loose:
-            del self._loose[address]
+        if address is not None:
+            # Of an address's promises the earliest is called in or forgotten first.
+            loose = self._loose[address]
+            while loose and -loose[0][1] not in self._due:
+                heapq.heappop(loose)
+            if not loose:
+                del self._loose[address]
+        return nbytes
 
 
 def _slot(due: float) -> int:

@@ -129,7 +129,7 @@ class Quotas:
         Where one of them is missed, a part of what may come at once: mostly it has another name now.
         """
         burst = self._limits.burst
-        held = promises.held(now, min(burst * each, LONGEST_S))
+        held, _ = promises.held(now, min(burst * each, LONGEST_S))
         return min(held, burst if promises.trusted(now) else int(HELD * burst)) if held else 0.0
 
     def _forget(self, now: float) -> None:

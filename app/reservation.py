@@ -54,9 +54,10 @@ class Reservation:
         Raises:
             QueueFull: it has no place, and there is no room any more.
         """
+        waited = self._waits
         self._wait_no_more()
         if not self._nbytes:
-            self._ask(monotonic())
+            self._ask(monotonic(), waited)
         self._watch()
 
     def rest(self) -> None:
@@ -84,12 +85,12 @@ class Reservation:
         self.end()
         self._admission.acquire(nbytes, now, self._visitor, reserved)
 
-    def _ask(self, now: float) -> None:
+    def _ask(self, now: float, waited: bool) -> None:
         if self._admission.may_reserve(self._asked):
-            self._admission.reserve(self._asked, now, self._visitor)
+            self._admission.reserve(self._asked, now, self._visitor, waited=waited)
             self._nbytes = self._asked
             return
-        refusal = self._admission.refusal(self._asked, now, self._visitor)
+        refusal = self._admission.refusal(self._asked, now, self._visitor, waited=waited)
         if refusal is not None:
             raise refusal
 

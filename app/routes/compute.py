@@ -177,14 +177,14 @@ class Compute:
         length = record.body_length
         if length > self._limit[0]:
             return None  # it is refused for that, now and later
-        least = max(1, length) if asked.exchange.request == "msgpack" else 1
+        nbytes = max(1, length) if asked.exchange.request == "msgpack" else 1
         try:
-            if least >= IN_PLACE_BYTES:
+            if nbytes >= IN_PLACE_BYTES:
                 nbytes = self._sizes.expected(record, length)
                 return self._dispatcher.reserve(asked.visitor, nbytes, record)
-            self._dispatcher.check_room(asked.visitor, least)
+            self._dispatcher.check_room(asked.visitor, nbytes)
         except QueueFull:
-            known = Known(record.operation, record.action, length, least)
+            known = Known(record.operation, record.action, length, nbytes)
             self._gate.remember(scope.get(HEAD, NO_HEAD), scope["headers"], known)
             raise
         return None

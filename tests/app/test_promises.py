@@ -176,7 +176,7 @@ def test_places_are_held_for_as_many_as_are_due_and_no_more_than_a_part_of_the_q
     promises = Promises()
     for number in range(20):
         promises.make(named(str(number)), 0.0, 1, 1e3, ROOM)
-    assert promises.held(1.0) == 20
+    assert promises.held(1.0) == (20, 0)
     crowded = Admission(QueueLimits(8, 1000))
     crowded._promises = promises
     for _ in range(round(8 * (1 - HELD))):
@@ -193,33 +193,68 @@ def test_those_who_were_let_in_a_moment_ago_count() -> None:
 
 def test_a_promise_has_its_time_and_is_kept_once() -> None:
     promises, a = Promises(), named("a")
-    assert promises.make(a, 9.0, 1, 100.0, ROOM) == 1
+    assert promises.make(a, 9.0, 1, 100.0, ROOM, 7) == 1
     assert promises.claim(a, 10.0 - EARLY_S - 0.01) is None
     assert promises.claim(a, 10.0 - EARLY_S) is not None
     assert promises.claim(a, 10.0 + LATE_S) is not None
     assert promises.claim(a, 10.0 + LATE_S + 0.01) is None
     assert promises.claim(named("b"), 10.0) is None
     assert promises.claim(Visitor("a", 0, "elsewhere"), 10.0) is None
-    assert promises.held(10.0) == promises.held(10.0 + HELD_S) == 1
-    assert promises.held(9.0) == promises.held(10.1 + HELD_S) == 0
-    assert promises.held(8.1, 1.8) == 0
-    assert promises.held(8.2, 1.8) == 1
+    assert promises.held(10.0) == promises.held(10.0 + HELD_S) == (1, 7)
+    assert promises.held(9.0) == promises.held(10.1 + HELD_S) == (0, 0)
+    assert promises.held(8.1, 1.8) == (0, 0)
+    assert promises.held(8.2, 1.8) == (1, 7)
     promise = promises.claim(a, 10.0)
     assert promise is not None
     promises.keep(promise)
     assert promises.claim(a, 10.0) is None
-    assert promises.held(10.0) == len(promises) == 0
+    assert promises.held(10.0) == (len(promises), 0) == (0, 0)
 
 
 def test_what_is_held_follows_every_promise_and_the_time_ahead() -> None:
     promises = Promises()
-    assert promises.held(8.0, 2.1) == 0
-    promises.make(named("a"), 8.0, 2, CAPACITY_PER_S, ROOM)
-    assert promises.held(8.0, 2.1) == 1
-    assert promises.held(8.0, 1.8) == 0
-    assert promises.held(8.0, 2.1) == 1
+    assert promises.held(8.0, 2.1) == (0, 0)
+    promises.make(named("a"), 8.0, 2, CAPACITY_PER_S, ROOM, 5)
+    assert promises.held(8.0, 2.1) == (1, 5)
+    assert promises.held(8.0, 1.8) == (0, 0)
+    assert promises.held(8.0, 2.1) == (1, 5)
+    promises.make(visitor := Visitor("", 1, "here"), 8.0, 2, CAPACITY_PER_S, ROOM, 3)
+    assert promises.held(8.0, 2.1) == (2, 8)
+    promises.loosen(visitor)
+    assert promises.held(8.0, 2.1) == (2, 8)
+    assert promises.claim(Visitor("", 2, "here"), 10.0) == 2
+    assert promises.held(8.0, 2.1) == (2, 8)
     promises.keep("here a")
-    assert promises.held(8.0, 2.1) == 0
+    assert promises.held(8.0, 2.1) == (1, 3)
+
+
+@pytest.mark.parametrize(("large", "kept"), [(10, 10), (40, 40), (80, 80)])
+def test_as_much_is_held_as_those_who_were_told_to_come_ask_for(large: int, kept: int) -> None:
+    admission = Admission(QueueLimits(requests=1000, nbytes=100))
+    for _ in range(100):
+        admission.acquire(1, 0.0)
+    with pytest.raises(QueueFull) as refusal:
+        admission.acquire(large, 0.0, named("large"))
+    due = refusal.value.retry_after or math.nan
+    for _ in range(100):
+        admission.release(1, 0.5)
+    others = itertools.count()
+    while admission.refusal(1, due, visitor := named(f"small {next(others)}")) is None:
+        admission.acquire(1, due, visitor)
+    assert admission.nbytes == 100 - kept
+    admission.acquire(large, due, named("large"))
+
+
+@pytest.mark.parametrize(("dues", "kept"), [([9], 70), ([9, 9], 50), ([5, 9], 50)], ids=str)
+def test_no_more_than_a_part_of_the_queue_is_held_for_several_or_where_one_is_missed(
+    dues: list[int], kept: int
+) -> None:
+    admission = Admission(QueueLimits(requests=1000, nbytes=100))
+    for number, due in enumerate(dues):
+        admission._promises.make(named(f"large {number}"), 0.0, due, 100.0, ROOM, 70)
+    while admission.refusal(1, 9.0, named("small")) is None:
+        admission.acquire(1, 9.0)
+    assert admission.nbytes == 100 - kept
 
 
 def test_without_a_name_a_connection_is_known_while_it_waits() -> None:

@@ -138,6 +138,31 @@ def test_those_who_wait_for_their_turn_come_before_others_who_would_have_to(
     run(scenario)
 
 
+def test_who_waited_for_its_turn_leaves_no_place_to_those_who_were_told_to_come_after_it() -> None:
+    async def scenario(admission: Admission, _: Record) -> None:
+        large = Record("id", {b"content-length": b"%d" % PACED_BYTES}, 0.0)
+        here = Visitor(address="here")
+        admission.acquire(500, monotonic())
+        places = [Reservation(admission, 600, here, large) for _ in range(2)]
+        for place in places:
+            place.rest()
+        now = monotonic()
+        told = admission.refusal_behind(600, now, Visitor("told", 1, "here"))
+        assert told is not None
+        assert "1700 bytes wait" in told.detail
+        admission._promises.note(Visitor("told", 1, "here"), now, now)
+        assert admission.refusal(600, now, Visitor("new", 2, "here")) is None
+        admission.acquire(600, now, Visitor("new", 2, "here"))
+        places[0].begin()
+        admission.acquire(600, monotonic(), here, waited=True)
+        with pytest.raises(QueueFull):
+            places[1].begin()  # there is none at all
+        for place in places:
+            place.end()
+
+    run(scenario)
+
+
 def test_who_goes_while_it_waits_for_its_turn_is_not_waited_for() -> None:
     async def scenario(admission: Admission, record: Record) -> None:
         places = [Reservation(admission, 900, Visitor(address="here"), record) for _ in range(2)]
