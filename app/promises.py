@@ -101,7 +101,7 @@ class Promises:
         self._due: dict[Key, float] = {}  # of all that are open
         self._address: dict[Key, str] = {}  # that may call it in, where no visitor's key does
         self._loose: dict[str, list[tuple[float, int]]] = {}  # heaps of such, by address
-        # By the part of a second in which they are due, for how many bytes each is; and how many by the second.
+        # For how many bytes each is, by the part of a second of its time; and how many, by the second.
         self._slots: dict[int, dict[Key, int]] = {}
         self._seconds: dict[int, int] = {}
         self._oldest = 0
