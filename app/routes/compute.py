@@ -177,14 +177,14 @@ class Compute:
         length = record.body_length
         if length > self._limit[0]:
             return None  # it is refused for that, now and later
-        nbytes = max(1, length) if asked.exchange.request == "msgpack" else 1
+        least = expected = max(1, length) if asked.exchange.request == "msgpack" else 1
         try:
-            if nbytes >= IN_PLACE_BYTES:
-                nbytes = self._sizes.expected(record, length)
-                return self._dispatcher.reserve(asked.visitor, nbytes, record)
-            self._dispatcher.check_room(asked.visitor, nbytes)
+            if least >= IN_PLACE_BYTES:
+                expected = self._sizes.expected(record, asked.client, length)
+                return self._dispatcher.reserve(asked.visitor, expected, record)
+            self._dispatcher.check_room(asked.visitor, least)
         except QueueFull:
-            known = Known(record.operation, record.action, length, nbytes)
+            known = Known(record.operation, record.action, length, least, expected)
             self._gate.remember(scope.get(HEAD, NO_HEAD), scope["headers"], known)
             raise
         return None
@@ -278,13 +278,13 @@ class Compute:
         if max(length, size) >= IN_PLACE_BYTES:
             # What is refused for ever neither waits nor is expected.
             check_cost(cost, self._cost_limits)
-        if length >= IN_PLACE_BYTES:
-            self._sizes.remember(record, length, tensor_bytes(cost))
+        self._sizes.asked(record, asked.client, length, nbytes := tensor_bytes(cost))
         promised = self._intake.promise(asked.client, size)
         try:
             done = await unless_gone(self._dispatcher.submit(job), asked.scope, asked.receive)
         finally:
             self._intake.made(asked.client, promised)
+        self._sizes.computed(record, asked.client, length, nbytes)
         record.stages["queue"] = done.queue_s
         record.stages["compute"] = done.compute_s
         record.stages["encode"] = done.encode_s

@@ -181,6 +181,30 @@ def test_a_reservation_ends_with_a_request_that_fails() -> None:
     asyncio.run(scenario())
 
 
+def test_what_a_caller_was_refused_is_expected_of_nobody_else() -> None:
+    """Else whoever asks for more than fits now has all refused whose bodies are as long."""
+
+    def body(stride: int) -> bytes:
+        weight = {"dtype": "float32", "shape": [64, 1, 1], "data": bytes(256)}
+        config = {"stride": stride}
+        return msgpack.packb({"config": config, "x": noise_of(1 << 18), "weight": weight})
+
+    fits, does_not = body(99), body(1)
+    assert len(fits) == len(does_not)
+    path, headers = "/v1/conv/forward", MSGPACK | {"content-length": str(len(fits))}
+
+    async def scenario() -> None:
+        async with running(max_queue_bytes="8MiB") as app:
+            app.state.dispatcher._admission.acquire(1 << 20, time.monotonic())
+            for read in (len(does_not), 0):
+                client = Client([does_not])
+                refused = await ask(app, "POST", path, headers, client, address="192.0.2.2")
+                assert (refused.status, client.read) == (503, read)
+            assert (await ask(app, "POST", path, headers, fits)).status == 200
+
+    asyncio.run(scenario())
+
+
 async def refused_unread(app: FastAPI, body: bytes) -> None:
     """A pool of such a body is refused for want of room, and nothing of it is read."""
     client = Client([body])
