@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from app.addresses import network_of
 from app.edge import ClientGone
 from app.lanes import PACED_BYTES, Lane, Lanes
 from app.transport import has_hung_up, unread_bytes
@@ -43,6 +44,7 @@ class TransportOwner(Protocol):
 
     flow: Any
     transport: Any
+    client: tuple[str, int] | None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The transport is closed."""
@@ -67,11 +69,13 @@ class Wanted(NamedTuple):
         first: what had arrived of it.
         place: makes room for all of it, once it is its turn.
         received: told of each further number of bytes; may raise, and the rest is thrown away.
+        caller: whose turn it uses; where it is not told, that of the client's network.
     """
 
     first: bytes
     place: Callable[[], memoryview]
     received: Callable[[int], None]
+    caller: str = ""
 
 
 class Incoming(asyncio.BufferedProtocol):
@@ -84,6 +88,7 @@ class Incoming(asyncio.BufferedProtocol):
     Attributes:
         left: bytes that are still to come.
         begun: it is its turn, or was; until then nothing is read.
+        caller: whose turn it uses.
     """
 
     def __init__(
@@ -94,6 +99,9 @@ class Incoming(asyncio.BufferedProtocol):
         self._lanes = lanes
         self.begun = False
         self._wanted = wanted
+        self.caller = wanted.caller if wanted is not None else ""
+        if not self.caller and owner.client is not None:
+            self.caller = network_of(owner.client[0])
         self._body: memoryview | None = None
         self._place = fresh(SINK_BYTES)
         self._thrown = 0  # bytes thrown away since the loop was told of any

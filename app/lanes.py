@@ -1,14 +1,17 @@
-"""Who of many receives now: the large bodies, a few at a time, in the order in which they began.
+"""Who of many receives now: the large bodies, a few at a time, in turns among those who send them.
 
 Received side by side, all of them would be whole late, and every one be held in part until then. Those
 who wait are not read, so that their clients wait too, and take no memory here. Who sends slowly keeps
-nobody waiting: others go past, and it is read beside them.
+nobody waiting: others go past, and it is read beside them. Nor does who sends many keep others waiting: the
+next is one of the caller who has the fewest turns, and among its own the one that began first.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
+from itertools import chain
 from time import monotonic
 from typing import Protocol
 
@@ -21,6 +24,11 @@ ROOM_BYTES = 16 << 20
 
 LEAST = 2
 """So many receive at once, however large they are: one client's turn to send is another's to be read."""
+
+CALLERS = 4
+"""So many callers, each with one body, receive at once, however large those are: who sends large ones one
+after the other, no faster than it must, would have all others wait for the end of them. More share what the
+server can receive in so many parts that all are whole late."""
 
 LOOK_S = 0.05
 """How often it is seen who is slow, and who has something to receive, while somebody waits."""
@@ -39,9 +47,11 @@ class Guest(Protocol):
 
     Attributes:
         left: bytes that are still to come.
+        caller: whose turn it uses.
     """
 
     left: int
+    caller: str
 
     def ready(self) -> bool:
         """Whether some of them are there."""
@@ -65,7 +75,8 @@ class Lane:
         self._free = 0.0  # when what has been received does not count any more
         # Those who have a turn, and what was left of them at the last look.
         self._fast: dict[Guest, int] = {}
-        self._waiting: dict[Guest, None] = {}
+        # By caller, the one first whose turn is longest ago.
+        self._waiting: dict[str, dict[Guest, None]] = {}
         self._look: asyncio.TimerHandle | None = None
         self._giving = False
 
@@ -74,12 +85,13 @@ class Lane:
         if guest.left < PACED_BYTES:
             guest.begin()
             return
-        self._waiting[guest] = None
+        self._waiting.setdefault(guest.caller, {})[guest] = None
         self._go_on()
 
     def leave(self, guest: Guest) -> None:
         """It is whole, or nobody waits for it any more."""
-        self._waiting.pop(guest, None)
+        if guest in self._waiting.get(guest.caller, ()):
+            self._wait_no_more(guest)
         if self._fast.pop(guest, None) is not None:
             self._go_on()
 
@@ -104,21 +116,37 @@ class Lane:
     def _give(self) -> None:
         """Have guests begin until there is no room for the next."""
         while self._waiting:
-            first = next((guest for guest in self._waiting if guest.ready()), None)
-            guest = first or next(iter(self._waiting))
+            turns = Counter(each.caller for each in self._fast)
+            # A sort keeps the order of equals.
+            waiting = [
+                self._waiting[caller] for caller in sorted(self._waiting, key=turns.__getitem__)
+            ]
+            first = next((each for each in chain.from_iterable(waiting) if each.ready()), None)
+            guest = first or next(iter(waiting[0]))
             under_way = sum(each.left for each in self._fast)
-            if len(self._fast) >= LEAST and under_way + guest.left > ROOM_BYTES:
+            few = len(self._fast) < LEAST or (not turns[guest.caller] and len(turns) < CALLERS)
+            if not few and under_way + guest.left > ROOM_BYTES:
                 break
-            del self._waiting[guest]
+            self._wait_no_more(guest)
+            if others := self._waiting.pop(guest.caller, None):
+                self._waiting[guest.caller] = others
             # Who has something to receive is not found slow before it had a whole look's time for it.
             self._fast[guest] = guest.left + (FAST_BYTES if first else 0)
             guest.begin()
 
+    def _wait_no_more(self, guest: Guest) -> None:
+        """It has its turn, or needs none."""
+        own = self._waiting[guest.caller]
+        del own[guest]
+        if not own:
+            del self._waiting[guest.caller]
+
     def _see(self) -> None:
         """Let others past those who are slow, and have those begin, and so end, whose clients have gone."""
         self._look = None
-        for each in [guest for guest in self._waiting if guest.gone()]:
-            del self._waiting[each]
+        waiting = chain.from_iterable(self._waiting.values())
+        for each in [guest for guest in waiting if guest.gone()]:
+            self._wait_no_more(each)
             each.begin()
         slow = [each for each, left in self._fast.items() if left - each.left < FAST_BYTES]
         for each in slow:

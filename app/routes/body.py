@@ -174,7 +174,7 @@ class Intake:
                     if asked.reserved is not None:
                         asked.reserved.rest()  # it may have to wait for its turn
                     place = partial(self._place, asked, size, aligned)
-                    whole = await scope[REST](Wanted(piece, place, count))
+                    whole = await scope[REST](Wanted(piece, place, count, asked.client))
                     record.unread = more = False
                 elif whole:
                     whole = whole if isinstance(whole, bytearray) else bytearray(whole)

@@ -184,11 +184,11 @@ def test_the_time_for_a_body_does_not_run_while_others_have_their_turn(
         async def app(scope: Scope, receive: Receive, _send: Send) -> None:
             first = (await receive())["body"]
             place = memoryview(bytearray(size))
-            wanted = Wanted(first, lambda: place, lambda _: None)
+            wanted = Wanted(first, lambda: place, lambda _: None, "one")
             received.append(await scope[REST](wanted))
 
         connection, transport = connected(app, body_timeout_s=10.0)
-        others = [Mock(left=100 * PACED_BYTES) for _ in range(LEAST)]
+        others = [Mock(left=100 * PACED_BYTES, caller="one") for _ in range(LEAST)]
         for other in others:
             connection.lanes.wanted.enter(other)
         connection.data_received(

@@ -21,8 +21,9 @@ import msgpack
 import numpy as np
 import pytest
 
+from app.addresses import network_of
 from app.edge import LINGER_S
-from app.incoming import CAN_DISCARD, SLICE_BYTES, Incoming
+from app.incoming import CAN_DISCARD, SLICE_BYTES, Incoming, Wanted
 from app.lanes import PACED_BYTES, ROOM_BYTES, UNWANTED_RATE, Lanes
 from app.leftover import LONG_REST
 from app.routes.body import IN_PLACE_BYTES
@@ -237,7 +238,9 @@ def test_a_client_that_leaves_what_nobody_wants_unsent_is_no_error() -> None:
         complaints: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
         transport = SimpleNamespace(set_protocol=lambda _: None)
-        owner: Any = SimpleNamespace(transport=transport, flow=Mock(), connection_lost=Mock())
+        owner: Any = SimpleNamespace(
+            transport=transport, flow=Mock(), client=None, connection_lost=Mock()
+        )
         Incoming(owner, 1000, Lanes()).connection_lost(None)
         gc.collect()
         assert not complaints
@@ -246,11 +249,23 @@ def test_a_client_that_leaves_what_nobody_wants_unsent_is_no_error() -> None:
     asyncio.run(scenario())
 
 
+def test_a_body_uses_the_turn_of_its_caller_or_of_the_network_that_it_comes_from() -> None:
+    async def scenario() -> None:
+        owner: Any = SimpleNamespace(transport=Mock(), flow=Mock(), client=("2001:db8::1:2:3:4", 5))
+        assert Incoming(owner, 1000, Lanes()).caller == network_of("2001:db8::")
+        wanted = Wanted(b"", lambda: memoryview(bytearray(1000)), lambda _: None, "key-1")
+        assert Incoming(owner, 1000, Lanes(), wanted).caller == "key-1"
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.skipif(not CAN_DISCARD, reason="the kernel copies what it is to throw away")
 def test_what_nobody_wants_is_thrown_away_where_it_is() -> None:
     async def scenario(theirs: socket.socket, ours: socket.socket) -> None:
         transport = Mock(get_extra_info=lambda _: ours)
-        owner: Any = SimpleNamespace(transport=transport, flow=Mock(), body_received=Mock())
+        owner: Any = SimpleNamespace(
+            transport=transport, flow=Mock(), client=None, body_received=Mock()
+        )
         incoming = Incoming(owner, 1000, Lanes())
         assert len(incoming.get_buffer(-1)) == 1000  # nothing has come
         theirs.sendall(bytes(600))
@@ -280,7 +295,7 @@ def test_others_have_their_turn_while_much_is_thrown_away(
     thrown: int, waits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        owner: Any = SimpleNamespace(transport=Mock(), flow=Mock())
+        owner: Any = SimpleNamespace(transport=Mock(), flow=Mock(), client=None)
         incoming = Incoming(owner, 10 * SLICE_BYTES, Lanes())
         owner.flow.reset_mock()
         incoming.get_buffer(-1)

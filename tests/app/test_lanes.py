@@ -9,6 +9,7 @@ import pytest
 
 from app import lanes
 from app.lanes import (
+    CALLERS,
     FAST_BYTES,
     LEAST,
     LOOK_S,
@@ -23,8 +24,16 @@ from app.lanes import (
 class Guest:
     """Somebody who has so much to receive."""
 
-    def __init__(self, lane: Lane, left: int, *, sends: bool = True, wanted: bool = True) -> None:
-        self.left = left
+    def __init__(
+        self,
+        lane: Lane,
+        left: int,
+        *,
+        caller: str = "one",
+        sends: bool = True,
+        wanted: bool = True,
+    ) -> None:
+        self.left, self.caller = left, caller
         self.begun = 0
         self.left_us = False
         self._lane, self._sends, self._wanted = lane, sends, wanted
@@ -60,6 +69,49 @@ def test_the_largest_are_received_two_at_a_time_in_order() -> None:
         lane.leave(guests[3])  # gives up while it waits
         lane.leave(guests[0])
         assert begun(guests) == [1] * LEAST + [1, 0]
+
+    run(scenario)
+
+
+def test_who_has_no_turn_waits_for_nobody_who_has_many() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        many = [Guest(lane, 10 * ROOM_BYTES) for _ in range(LEAST + 4)]
+        others = [Guest(lane, ROOM_BYTES, caller="other") for _ in range(2)]
+        assert begun([*many, *others]) == [1] * LEAST + [0] * 4 + [1, 0]
+        lane.leave(others[0])
+        assert begun([*many, *others]) == [1] * LEAST + [0] * 4 + [1, 1]
+
+    run(scenario)
+
+
+def test_the_next_is_of_the_caller_with_the_fewest_turns() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        first = [Guest(lane, ROOM_BYTES, caller=f"{n}") for n in range(CALLERS)]
+        again = [Guest(lane, ROOM_BYTES, caller=f"{n}") for n in range(CALLERS)]
+        late = [Guest(lane, ROOM_BYTES, caller=name) for name in ("a", "b") for _ in range(2)]
+        assert begun([*first, *again, *late]) == [1] * CALLERS + [0] * (CALLERS + 4)
+        lane.leave(first[1])
+        # Of those who have none, who has waited for longest.
+        assert begun(again) == [0, 1, 0, 0]
+        lane.leave(again[1])
+        assert begun(late) == [1, 0, 0, 0]
+        lane.leave(late[0])
+        assert begun(late) == [1, 0, 1, 0], "a had its turn; now it is b's"
+        lane.leave(late[2])
+        assert begun(late) == [1, 1, 1, 0]
+        assert begun(again) == [0, 1, 0, 0]
+
+    run(scenario)
+
+
+def test_who_of_another_caller_does_not_send_has_no_turn_before_those_who_do() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        many = [Guest(lane, ROOM_BYTES) for _ in range(LEAST + 1)]
+        silent = [Guest(lane, ROOM_BYTES, caller="other", sends=False) for _ in range(CALLERS)]
+        assert begun([*many, *silent]) == [1] * LEAST + [0] * (1 + CALLERS)
 
     run(scenario)
 

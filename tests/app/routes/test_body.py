@@ -42,6 +42,7 @@ class Sender:
     async def _rest(self, wanted: Wanted) -> memoryview:
         place = wanted.place()
         assert (wanted.first, len(place)) == (b"x", SIZE)
+        assert wanted.caller == self.asked.client
         self.count = wanted.received
         await self._whole
         return place
