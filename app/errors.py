@@ -79,12 +79,17 @@ class MalformedRequest(ServiceError):
 
 
 class RequestTimeout(ServiceError):
-    """The request did not arrive whole in the time that it is given."""
+    """The request did not arrive in the time that it is given.
+
+    Args:
+        least: bytes that were to come, where it was not the whole, since there was no room for others.
+    """
 
     summary = "The request did not arrive in time."
 
-    def __init__(self, part: str, limit_s: float) -> None:
-        expected = f"the whole of it within {limit_s:g} s"
+    def __init__(self, part: str, limit_s: float, least: int = 0) -> None:
+        some = f"{least} bytes, while there is no room for others," if least else "the whole of it"
+        expected = f"{some} within {limit_s:g} s"
         super().__init__(
             f"The request's {part} did not arrive in time.",
             issues=[Issue((part,), "did not arrive in time", expected)],

@@ -101,8 +101,9 @@ KINDS: Final = (
         "request-timeout",
         "Request timeout",
         "The request's headers or its body did not arrive whole in the time that they are given; "
-        "header_timeout_s and body_timeout_s of GET /v1/limits tell how long that is. The connection "
-        "has been closed.",
+        "header_timeout_s and body_timeout_s of GET /v1/limits tell how long that is, after which the "
+        "connection has been closed. A body of which hardly anything comes has less time where there is "
+        "no room for others.",
     ),
     Kind(
         service.HeadersTooLarge,

@@ -10,8 +10,9 @@ from time import monotonic
 from app.admission import RETRY_MAX_S, RETRY_MIN_S
 from app.draining import DrainRate
 from app.edge import REST, ClientGone
-from app.errors import BodyTooLarge, DeadlineExceeded, QueueFull
+from app.errors import BodyTooLarge, DeadlineExceeded, QueueFull, RequestTimeout
 from app.incoming import Wanted, fresh
+from app.routes.coming import LOOK_S, PROGRESS_BYTES, Coming, Unfinished
 from app.routes.head import Asked
 from app.routes.untaken import Untaken
 from app.wire import Body
@@ -21,6 +22,7 @@ IN_PLACE_BYTES = 256 << 10
 """A body of so many that is not there at once is received in place, where the server can do that."""
 
 Aligned = Callable[[int], int]
+Count = Callable[[int], None]
 
 
 class Intake:
@@ -39,6 +41,7 @@ class Intake:
         self._capacity = capacity
         self._berths = berths
         self._untaken = Untaken(capacity)
+        self._unfinished = Unfinished(capacity)
         self._rate = DrainRate(each=0)  # of bytes alone
         self.held = self.most = 0
 
@@ -57,6 +60,7 @@ class Intake:
             BodyTooLarge: before anything is read where the length is announced, else as soon as
                 it is exceeded.
             QueueFull: the bodies of all requests together are too many, or the caller's answers.
+            RequestTimeout: hardly anything came of it, and another had no room.
             DeadlineExceeded: the deadline passed before the body was whole.
             ClientGone: the client left.
         """
@@ -133,8 +137,32 @@ class Intake:
         wait = self._rate.time_for(0, self.held / 2)
         return QueueFull(detail, retry_after=min(max(wait, RETRY_MIN_S), RETRY_MAX_S))
 
-    def _place(self, asked: Asked, size: int, aligned: Aligned | None) -> memoryview:
+    def _count(self, body: Coming, size: int) -> None:
+        """Count bytes that have come of a body, if there is room for them, or some is made.
+
+        Raises:
+            QueueFull: there is none; the body holds nothing any more.
+        """
+        body.held += size
+        self.hold(size)
+        while self.held - self._untaken.beyond > self._capacity:
+            other = self._unfinished.yielding(body)
+            full = self._refusal("Too many bodies are held already.")
+            # At once, or else all whose bytes come in the same turn would be refused with this one.
+            self._give_up(other or body)
+            if other is None:
+                raise full
+            late = other.stalled > 0
+            other.give_way(RequestTimeout("body", LOOK_S, PROGRESS_BYTES) if late else full)
+
+    def _give_up(self, body: Coming) -> None:
+        """Nothing of a body is held any more."""
+        self.release(body.held)
+        body.held = 0
+
+    def _place(self, asked: Asked, body: Coming, size: int, aligned: Aligned | None) -> memoryview:
         """Memory for a body, which is received from now on, if there is still room for it."""
+        body.waits = False
         if asked.reserved is not None:
             asked.reserved.begin()
         berth = None
@@ -143,48 +171,67 @@ class Intake:
         return fresh(size) if berth is None else berth
 
     async def _read(self, asked: Asked, limit: int, setting: str, aligned: Aligned | None) -> Body:
-        record, scope = asked.record, asked.scope
-        held = 0
+        record, body = asked.record, Coming(asked.client)
 
         def count(size: int) -> None:
-            nonlocal held
+            body.check()  # what comes in the turn in which it gave way
             record.bytes_in += size
-            held += size
-            self.hold(size)
             if record.bytes_in > limit:
                 raise _too_large(limit, setting, record.bytes_in)
-            if self.held - self._untaken.beyond > self._capacity:
-                # At once, or else all whose bytes come in the same turn would be refused with this one.
-                self.release(held)
-                held = 0
-                raise self._refusal("Too many bodies are held already.")
+            self._count(body, size)
 
-        size = record.body_length
-        whole: Body = b""
-        more = True
         try:
-            while more:
-                message = await asked.receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientGone
-                piece: bytes = message.get("body", b"")
-                record.unread = more = message.get("more_body", False)
-                count(len(piece))
-                if not whole and more and size >= IN_PLACE_BYTES and REST in scope:
-                    if asked.reserved is not None:
-                        asked.reserved.rest()  # it may have to wait for its turn
-                    place = partial(self._place, asked, size, aligned)
-                    whole = await scope[REST](Wanted(piece, place, count, asked.client))
-                    record.unread = more = False
-                elif whole:
-                    whole = whole if isinstance(whole, bytearray) else bytearray(whole)
-                    whole += piece
-                else:
-                    whole = piece
+            first = await _piece(asked, count)
+            return await self._rest(asked, body, first, count, aligned) if record.unread else first
         except BaseException:
-            self.release(held)
+            self._give_up(body)
             raise
+
+    async def _rest(
+        self, asked: Asked, body: Coming, first: bytes, count: Count, aligned: Aligned | None
+    ) -> Body:
+        """The whole of a body of which more is to come; raises what it gave way with, if it had to."""
+        self._unfinished.enter(body)
+        try:
+            async with asyncio.timeout(None) as wait:
+                body.begin(partial(wait.reschedule, 0.0))
+                whole = await self._received(asked, body, first, count, aligned)
+        except TimeoutError:
+            body.check()
+            raise
+        finally:
+            self._unfinished.leave(body)
+        body.check()  # the last of it came in the turn in which it gave way
         return whole
+
+    async def _received(
+        self, asked: Asked, body: Coming, first: bytes, count: Count, aligned: Aligned | None
+    ) -> Body:
+        record, scope = asked.record, asked.scope
+        size = record.body_length
+        if size >= IN_PLACE_BYTES and REST in scope:
+            if asked.reserved is not None:
+                asked.reserved.rest()  # it may have to wait for its turn
+            body.waits = True
+            place = partial(self._place, asked, body, size, aligned)
+            whole: memoryview = await scope[REST](Wanted(first, place, count, asked.client))
+            record.unread = False
+            return whole
+        pieces = bytearray(first)
+        while record.unread:
+            pieces += await _piece(asked, count)
+        return pieces
+
+
+async def _piece(asked: Asked, count: Count) -> bytes:
+    """The next piece of a body, counted; the request's record tells whether more is to come."""
+    message = await asked.receive()
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    piece: bytes = message.get("body", b"")
+    asked.record.unread = message.get("more_body", False)
+    count(len(piece))
+    return piece
 
 
 def _too_large(limit: int, setting: str, got: int) -> BodyTooLarge:

@@ -224,6 +224,28 @@ def test_a_body_that_stops_half_way_is_answered_and_forgotten(tmp_path: Path) ->
         assert held(service) == 0
 
 
+def test_a_body_that_stalls_keeps_nobody_out(service: Running) -> None:
+    size = 16 << 20  # all that may be held
+    head = message(X)[0].replace(b"Content-Length: ", b"Content-Length: %d\r\nX-Was: " % size)
+
+    def served() -> bool:
+        with connected(service) as (connection, reader):
+            connection.sendall(b"".join(message(SMALL)))
+            return read(reader)[0] == 200
+
+    with connected(service) as (connection, reader):
+        connection.sendall(head + bytes(size - 1))
+        until(lambda: held(service) == size - 1)
+        until(served)
+        status, answer = read(reader)
+        assert status == 408
+        assert b"no room for others" in answer
+        assert held(service) == 0
+        # It is kept, as after any refusal with so little left to come.
+        connection.sendall(b"!" + b"".join(message(SMALL)))
+        assert read(reader)[0] == 200
+
+
 def test_a_client_that_leaves_in_the_middle_is_forgotten(service: Running) -> None:
     head, body = message(X)
     with connected(service) as (connection, _):

@@ -11,11 +11,12 @@ import pytest
 
 from app.admission import RETRY_MAX_S, RETRY_MIN_S
 from app.edge import REST
-from app.errors import BodyTooLarge, QueueFull
+from app.errors import BodyTooLarge, QueueFull, RequestTimeout
 from app.incoming import Wanted
 from app.record import Record
 from app.routes import body
 from app.routes.body import IN_PLACE_BYTES, Intake
+from app.routes.coming import PROGRESS_BYTES
 
 SIZE = 2 * IN_PLACE_BYTES
 
@@ -23,8 +24,9 @@ SIZE = 2 * IN_PLACE_BYTES
 class Sender:
     """A connection over which a body of `SIZE` bytes comes, whose first byte is there."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: str = "one") -> None:
         self.count: Callable[[int], None] | None = None
+        self.turn: asyncio.Event | None = None
         self._whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         record = Record("id", {b"content-length": b"%d" % SIZE}, 0.0)
         self.asked: Any = SimpleNamespace(
@@ -33,13 +35,15 @@ class Sender:
             receive=self._receive,
             deadline=None,
             reserved=None,
-            client="one",
+            client=client,
         )
 
     async def _receive(self) -> dict[str, Any]:
         return {"type": "http.request", "body": b"x", "more_body": True}
 
     async def _rest(self, wanted: Wanted) -> memoryview:
+        if self.turn is not None:
+            await self.turn.wait()
         place = wanted.place()
         assert (wanted.first, len(place)) == (b"x", SIZE)
         assert wanted.caller == self.asked.client
@@ -52,7 +56,7 @@ class Sender:
         assert self.count is not None
         try:
             self.count(size)
-        except QueueFull as error:
+        except (QueueFull, RequestTimeout) as error:
             self._whole.set_exception(error)
 
     def end(self) -> None:
@@ -99,6 +103,101 @@ def test_what_has_come_of_a_body_that_is_given_up_is_counted_no_more() -> None:
         assert intake.held == 0
 
     asyncio.run(scenario())
+
+
+def test_a_body_that_stalls_gives_way_where_there_is_no_room() -> None:
+    async def scenario() -> None:
+        intake = Intake(4 * SIZE)
+        trickling, moving, new = Sender(), Sender(), Sender()
+        tasks = [asyncio.create_task(read(intake, each)) for each in (trickling, moving)]
+        await asyncio.sleep(0)
+        trickling.come(SIZE - 10)
+        for _ in range(4):
+            trickling.come(1)
+            moving.come(PROGRESS_BYTES)
+            intake._unfinished._see()
+        intake.hold(4 * SIZE - intake.held)  # by others, who compute
+        await asyncio.sleep(0.01)
+        assert not any(task.done() for task in tasks), "there is room for all"
+        held = trickling.asked.record.bytes_in
+        tasks.append(asyncio.create_task(read(intake, new)))
+        await asyncio.sleep(0)
+        assert intake.held == 4 * SIZE + 1 - held, "it is free at once"
+        trickling.come(1)  # in the same turn
+        with pytest.raises(RequestTimeout):
+            await tasks[0]
+        assert intake.held == 4 * SIZE + 1 - held
+        with pytest.raises(QueueFull):
+            await refused(intake, held)
+        assert not any(task.done() for task in tasks[1:]), "who sends is not cut"
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    asyncio.run(scenario())
+
+
+def test_who_waits_for_its_turn_does_not_stall() -> None:
+    async def scenario() -> None:
+        intake = Intake(4 * SIZE)
+        waiting = Sender()
+        waiting.turn = asyncio.Event()
+        task = asyncio.create_task(read(intake, waiting))
+        await asyncio.sleep(0)
+        for _ in range(3):
+            intake._unfinished._see()
+        intake.hold(4 * SIZE - 1)
+        with pytest.raises(QueueFull):
+            await refused(intake, 1)
+        waiting.turn.set()
+        await asyncio.sleep(0)
+        intake._unfinished._see()  # it had no whole look's time
+        with pytest.raises(QueueFull):
+            await refused(intake, 1)
+        intake._unfinished._see()
+        second = asyncio.create_task(read(intake, Sender()))
+        with pytest.raises(RequestTimeout):
+            await task
+        assert intake.held == 4 * SIZE
+        second.cancel()
+
+    asyncio.run(scenario())
+
+
+def test_the_bodies_of_who_holds_more_than_half_give_way_to_another_s() -> None:
+    async def scenario() -> None:
+        intake = Intake(4 * SIZE)
+        greedy, other = [Sender() for _ in range(4)], Sender("other")
+        tasks = [asyncio.create_task(read(intake, each)) for each in [*greedy, other]]
+        await asyncio.sleep(0)
+        for each in greedy:
+            each.come(SIZE - 2)
+        with pytest.raises(QueueFull):
+            await refused(intake, 4)  # to its own they do not
+        other.come(SIZE - 1)
+        other.end()
+        assert await tasks[4] == SIZE
+        done, rest = await asyncio.wait(tasks[:4], return_when=asyncio.FIRST_COMPLETED)
+        assert [str(task.exception()) for task in done] == ["Too many bodies are held already."]
+        # Its part is left to it.
+        intake.hold(SIZE)
+        with pytest.raises(QueueFull):
+            await refused(intake, SIZE, "other")
+        for task in rest:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    asyncio.run(scenario())
+
+
+async def refused(intake: Intake, size: int, client: str = "one") -> None:
+    """Read a body of which so many bytes come at once, for which there is no room."""
+    sender = Sender(client)
+    task = asyncio.create_task(read(intake, sender))
+    await asyncio.sleep(0)
+    if size > 1:
+        sender.come(size - 1)
+    await asyncio.wait_for(task, 60)
 
 
 def test_a_caller_that_takes_no_answers_does_not_keep_others_out() -> None:
