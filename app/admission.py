@@ -99,6 +99,7 @@ class Admission:
         ahead: int = 0,
         awaited: int = 0,
         *,
+        expected: int = 0,
         placed: bool = False,
         waited: bool = False,
     ) -> QueueFull | None:
@@ -108,10 +109,12 @@ class Admission:
             nbytes: that it has at least.
             ahead: requests that were let in and have not acquired their permits yet.
             awaited: bytes of these, where they wait for their turn to send.
+            expected: bytes that are promised to it, where that is more.
             placed: it has had a place until now, and only more bytes are asked for.
             waited: it was let in and waited for its turn, and others were told to come after it.
         """
-        asked, held, nbytes = nbytes, self.requests + ahead, self.nbytes + awaited + nbytes
+        asked = max(nbytes, expected)
+        held, nbytes = self.requests + ahead, self.nbytes + awaited + nbytes
         # Mostly there is room, and nothing promised that this visitor could call in.
         if held < self._uncrowded and nbytes <= self._uncrowded_bytes and not self._promises:
             return None

@@ -187,17 +187,19 @@ class Dispatcher:
         self._check_open()
         return Reservation(self._admission, nbytes, visitor, record)
 
-    def refusal(self, visitor: Visitor, nbytes: int, ahead: int = 0) -> QueueFull | None:
+    def refusal(
+        self, visitor: Visitor, nbytes: int, ahead: int = 0, expected: int = 0
+    ) -> QueueFull | None:
         """What `check_room` would raise for want of room; raising it would take longer.
 
         Args:
-            ahead: see `Admission.refusal`.
+            ahead, expected: see `Admission.refusal`.
 
         Raises:
             ShuttingDown, WorkersUnavailable.
         """
         self._check_open()
-        return self._admission.refusal(nbytes, time.monotonic(), visitor, ahead)
+        return self._admission.refusal(nbytes, time.monotonic(), visitor, ahead, expected=expected)
 
     def left(self, visitor: Visitor) -> None:
         """A connection has been closed, over which nobody will come back."""

@@ -47,12 +47,14 @@ class Known(NamedTuple):
     Attributes:
         length: of its body.
         nbytes: that its tensors have at least.
+        expected: what they come to, as far as that is known.
     """
 
     operation: str
     action: str
     length: int
     nbytes: int
+    expected: int
 
 
 class Refusal(NamedTuple):
@@ -137,7 +139,7 @@ class Gate:
             return None
         visitor = Visitor(given.decode(), connection, address)
         try:
-            error = self._dispatcher.refusal(visitor, known.nbytes, self._passed)
+            error = self._dispatcher.refusal(visitor, known.nbytes, self._passed, known.expected)
         except Exception:  # noqa: BLE001 - whatever it is, it is found again on the long way
             error = None
         if error is None:

@@ -21,7 +21,7 @@ from app.promises import Visitor
 from app.telemetry import Telemetry
 
 FULL = QueueFull("8 requests wait.", retry_after=3)
-KNOWN = Known("conv", "forward", 10, 99)
+KNOWN = Known("conv", "forward", 10, 99, 123)
 FIELDS = ("Host: x", "Content-Type: application/msgpack", "Content-Length: 10")
 BODY = b"0123456789"
 TIMING = re.compile(r"(?:(?:decode|queue|compute|encode);dur=0\.000, ){4}total;dur=\d+\.\d{3}")
@@ -40,7 +40,8 @@ class Room:
         assert more > 0
         return self.is_crowded
 
-    def refusal(self, visitor: Visitor, nbytes: int, ahead: int) -> QueueFull | None:
+    def refusal(self, visitor: Visitor, nbytes: int, ahead: int, expected: int) -> QueueFull | None:
+        assert expected == KNOWN.expected
         self.asked.append((visitor, nbytes, ahead))
         if self.error is None or isinstance(self.error, QueueFull):
             return self.error

@@ -228,21 +228,21 @@ def test_what_is_held_follows_every_promise_and_the_time_ahead() -> None:
     assert promises.held(8.0, 2.1) == (1, 3)
 
 
-@pytest.mark.parametrize(("large", "kept"), [(10, 10), (40, 40), (80, 80)])
-def test_as_much_is_held_as_those_who_were_told_to_come_ask_for(large: int, kept: int) -> None:
+@pytest.mark.parametrize(("least", "large"), [(10, 10), (40, 0), (1, 40), (80, 80)])
+def test_as_much_is_held_as_those_who_were_told_to_come_ask_for(least: int, large: int) -> None:
     admission = Admission(QueueLimits(requests=1000, nbytes=100))
     for _ in range(100):
         admission.acquire(1, 0.0)
-    with pytest.raises(QueueFull) as refusal:
-        admission.acquire(large, 0.0, named("large"))
-    due = refusal.value.retry_after or math.nan
+    refusal = admission.refusal(least, 0.0, named("large"), expected=large)
+    assert refusal is not None
+    due = refusal.retry_after or math.nan
     for _ in range(100):
         admission.release(1, 0.5)
     others = itertools.count()
     while admission.refusal(1, due, visitor := named(f"small {next(others)}")) is None:
         admission.acquire(1, due, visitor)
-    assert admission.nbytes == 100 - kept
-    admission.acquire(large, due, named("large"))
+    assert admission.nbytes == 100 - max(least, large)
+    admission.acquire(max(least, large), due, named("large"))
 
 
 @pytest.mark.parametrize(("dues", "kept"), [([9], 70), ([9, 9], 50), ([5, 9], 50)], ids=str)
