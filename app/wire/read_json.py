@@ -16,7 +16,7 @@ import numpy as np
 
 from app.errors import LimitExceeded, MalformedBody
 from app.wire.elements import TENSORS, Array, from_bytes, read_dtype, read_fields, read_shape
-from app.wire.faults import located, refuse_constant, unique
+from app.wire.faults import STRING, Refused, located, refuse_constant, unique
 from app.wire.lift import Body
 from app.wire.limits import DecodeLimits
 from app.wire.nested import numbers_in, to_array
@@ -58,8 +58,8 @@ def load(body: Body, limits: DecodeLimits) -> object:
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise MalformedBody.at((), f"this is not JSON: {error.msg} ({where})") from None
-    except MalformedBody as error:
-        raise located(text, error) from None
+    except Refused as refused:
+        raise located(text, refused.fault) from None
     except ValueError:
         raise located(text, None) from None
     # Within a tensor there is one number more than there are commas.
@@ -130,7 +130,7 @@ def _too_many(what: str, most: int, found: int) -> LimitExceeded:
 
 def _levels(text: str) -> int:
     """How many maps and lists are within each other at most."""
-    brackets = _STRING.sub("", text).encode().translate(None, _NO_BRACKETS)
+    brackets = STRING.sub("", text).encode().translate(None, _NO_BRACKETS)
     steps = _STEPS[np.frombuffer(brackets, np.uint8)]
     return int(steps.cumsum(dtype=np.int32).max(initial=0))
 
@@ -182,10 +182,6 @@ _OPENS_MSGPACK: Final = frozenset((*range(0x80, 0x90), 0xDE, 0xDF))
 
 _OTHER: Final = re.compile(r"[^A-Za-z0-9+/=]")
 """What does not stand in base64."""
-
-_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)
-"""A string, up to the text's end where it has none of its own: a quote at which nothing is found would be
-followed by a search from the next one, and the time would grow with the square of the quotes."""
 
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS: Final = np.zeros(256, np.int8)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import tracemalloc
+from math import nan
+from types import FrameType
 from typing import Any
 
 import pytest
 
+from app.wire import faults
 from app.wire.faults import MOST_STEPS
 from tests.app.wire.bodies import parse, refusal
 
@@ -52,6 +57,51 @@ def test_before_what_is_no_json_a_fault_is_told_without_its_place(fault: str) ->
     issue = refusal(parse, f'{{"x": [1, {fault}], ')
     assert issue.loc == ()
     assert "this is not JSON" not in issue.msg
+
+
+@pytest.mark.parametrize(
+    ("body", "loc"),
+    [
+        # What stands in texts is no sign, and no number.
+        (json.dumps({"a": "NaN ]}\\", 'b"[,{': [{"c": 'I,"'}, 0, nan]}), ('b"[,{', 2)),
+        (json.dumps({"[": {'"': "\\"}, "\u00e9\n": ["1" * 5000, nan]}), ("\u00e9\n", 1)),
+        ('{"a": {}, "b": {"}": {}, "c": [{}, {"d": 1, "d": 2}]}}', ("b", "c", 1, "d")),
+        # A map or a list that has ended is one value.
+        ('{"a": [[1, 2], {"b": [3, 4], "c": 5}, [6, [7, Infinity]]]}', ("a", 2, 1, 1)),
+        # These are read as numbers with fractions, or as exponents.
+        (
+            f'{{"x": [1.{"1" * 5000}, 1e{"0" * 5000}, {"1" * 5000}.5, -{"1" * 5000}]}}',
+            ("x", 3),
+        ),
+        ('{"\u00fc": "\u20ac", "x": [-Infinity]}', ("x", 0)),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else None,
+)
+def test_its_place_is_read_off_the_text(body: str, loc: tuple[Any, ...]) -> None:
+    assert refusal(parse, body).loc == loc
+
+
+@pytest.mark.parametrize("fault", ["NaN", '{"a": 1, "a": 2}', "1" * 5000])
+def test_what_stands_before_it_costs_no_step_of_python(fault: str) -> None:
+    def steps(count: int) -> int:
+        lines = 0
+
+        def traced(frame: FrameType, event: str, _arg: object) -> Any:
+            nonlocal lines
+            lines += event == "line" and frame.f_globals["__name__"] == faults.__name__
+            return traced
+
+        body = f'{{"x": [{"[[1]]," * count} {fault}]}}'
+        before = sys.gettrace()
+        sys.settrace(traced)
+        try:
+            issue = refusal(parse, body)
+        finally:
+            sys.settrace(before)
+        assert issue.loc[:2] == ("x", count)
+        return lines
+
+    assert 0 < steps(2000) == steps(20)
 
 
 def test_a_long_path_is_cut() -> None:
