@@ -137,7 +137,7 @@ class Connection(Parting):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header; trailers are counted and otherwise ignored."""
-        self.head_size.tell(len(name) + len(value) + FIELD_BYTES)
+        self.head_size.tell_field(len(name) + len(value) + FIELD_BYTES)
         if self._patience.awaited == "headers":
             # White space around it is no part of a value (RFC 9112, section 5); the parser leaves some.
             super().on_header(name, value.rstrip(b" \t"))

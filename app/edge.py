@@ -229,9 +229,13 @@ class _Answer:
 
 def record_of(scope: Scope) -> Record:
     """Start the story of a request."""
-    headers: dict[bytes, bytes] = {}
-    for name, value in scope["headers"]:
-        headers[name] = headers[name] + b", " + value if name in headers else value
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    if len(headers) < len(scope["headers"]):
+        # One after another, what has been joined would be copied for each that comes.
+        values: dict[bytes, list[bytes]] = {name: [] for name in headers}
+        for name, value in scope["headers"]:
+            values[name].append(value)
+        headers = {name: b", ".join(parts) for name, parts in values.items()}
     client = scope.get("client")
     return Record(
         request_id=valid_request_id(headers.get(b"x-request-id")) or new_request_id(),

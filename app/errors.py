@@ -4,7 +4,7 @@
     ├── MalformedBody           the body is not what its media type says
     ├── MalformedRequest        not HTTP
     ├── RequestTimeout          the request did not arrive in time
-    ├── HeadersTooLarge         more bytes of headers than the limit
+    ├── HeadersTooLarge         more headers, or bytes of them, than the limit
     ├── Unauthorized            a key is required and was not given
     ├── Forbidden               the key given is not one of ours
     ├── NotFound                nothing under this address
@@ -97,17 +97,18 @@ class RequestTimeout(ServiceError):
 
 
 class HeadersTooLarge(ServiceError):
-    """The request line and the headers have more bytes than the limit."""
+    """The request line and the headers have more bytes than the limit, or the headers are more."""
 
     summary = "The request line and headers are larger than this service accepts."
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"The request line and headers exceed max_header_bytes, {limit}.",
-            issues=[
-                Issue(("headers",), "too many bytes", f"at most {limit}, with the request line")
-            ],
-        )
+    def __init__(self, limit: int, *, number: bool = False) -> None:
+        """Name the limit: that on the number of headers and trailers, or else on bytes."""
+        detail = f"The request line and headers exceed max_header_bytes, {limit}."
+        issue = Issue(("headers",), "too many bytes", f"at most {limit}, with the request line")
+        if number:
+            detail = f"The headers and trailers are more than max_header_fields, {limit}."
+            issue = Issue(("headers",), "too many headers", f"at most {limit}, with the trailers")
+        super().__init__(detail, issues=[issue])
 
 
 class Unauthorized(ServiceError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from app.headsize import MOST_FIELDS
 from app.settings import ROWS, Settings
 from app.wire import DecodeLimits
 from app.wire.elements import LARGEST_AXIS, LARGEST_TENSOR
@@ -50,6 +51,9 @@ FIXED: Final = (
         "",
         "Most maps and lists within each other in one JSON body, those of tensors included.",
     ),
+    Fixed(
+        "max_header_fields", MOST_FIELDS, "", "Most headers of one request, its trailers included."
+    ),
     Fixed("max_axis_length", LARGEST_AXIS, "", "Longest axis of a shape."),
     Fixed(
         "max_shape_bytes",
@@ -58,7 +62,7 @@ FIXED: Final = (
         "Most bytes of a shape, 8 for each number, axes of length 0 left out.",
     ),
 )
-"""What reading a body may cost, whatever the settings."""
+"""What reading a request may cost, whatever the settings."""
 
 
 def limits(settings: Settings) -> dict[str, dict[str, Any]]:

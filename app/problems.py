@@ -110,8 +110,8 @@ KINDS: Final = (
         431,
         "headers-too-large",
         "Headers too large",
-        "The request line and the headers together exceed max_header_bytes of GET /v1/limits. The "
-        "connection has been closed.",
+        "The request line and the headers together exceed max_header_bytes of GET /v1/limits, or the "
+        "headers and trailers are more than max_header_fields. The connection has been closed.",
     ),
     Kind(
         service.Unauthorized,

@@ -331,6 +331,7 @@ ELSEWHERE = {
     "max_json_lists": "app/wire/test_limits.py::test_lists_of_json",
     "max_json_levels": "app/wire/test_json_bombs.py"
     "::test_how_deep_lists_may_be_does_not_depend_on_who_reads_them",
+    "max_header_fields": "app/test_headsize.py::test_fields_are_bounded_while_they_come",
     "max_axis_length": "app/wire/test_limits.py::test_axes",
     "max_shape_bytes": "app/wire/test_limits.py::test_bytes_of_a_shape",
 }
