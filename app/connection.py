@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import deque
 from time import monotonic
 from typing import Any
 
 from httptools import HttpParserError, HttpRequestParser
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.server import ServerState
 
 from app.cors import Origins
@@ -33,6 +33,7 @@ from app.settings import Settings
 from app.telemetry import Telemetry
 from app.transport import Flow, unsent_bytes
 from app.unfinished import Last, last_answer, story
+from app.unparsed import Turns, Unparsed
 
 _numbers = itertools.count(1)
 
@@ -46,6 +47,7 @@ class Connection(Parting):
     heads: Heads
     places: Places
     lanes: Lanes
+    turns: Turns
     origins: Origins
 
     def __init__(
@@ -60,8 +62,8 @@ class Connection(Parting):
         self._incoming: Incoming | None = None  # the large body that is being received
         self.body_left = 0  # bytes of a body that are still to pass the parser
         self.unparsed = False  # they do not: it has not seen their head
-        self._held: deque[tuple[bytes, float]] = deque()  # what waits to be parsed, and since when
-        self._came: float | None = None  # since when that waited which is parsed now, if it did
+        self.pieces = 0  # of bodies, of which the parser has told while it was fed last
+        self._unparsed = Unparsed(self, self.turns)
         self._patience = Patience(self.settings)
         self.number = next(_numbers)
         self.begun = False  # a request has begun and is not whole
@@ -73,7 +75,7 @@ class Connection(Parting):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Refuse one connection too many."""
         super().connection_made(transport)
-        self.flow = Flow(transport, self.pipeline, self._held)
+        self.flow = Flow(transport, self.pipeline, self._unparsed)
         self._gone: asyncio.Future[None] = self.loop.create_future()
         self._address = self.client[0] if self.client else ""
         self._expect("headers")
@@ -108,7 +110,7 @@ class Connection(Parting):
             self._first = head
         try:
             if rest := feed(self, tell_seen(self, data, head), first):
-                self._held.append((bytes(rest), self._came or monotonic()))
+                self._unparsed.hold(rest)
         except (HttpParserError, HeadersTooLarge, MemoryError) as error:
             self._refuse(cause_of(error))
         idle = self._patience.awaited is None and self.leaving is None and not self.answering()
@@ -159,8 +161,15 @@ class Connection(Parting):
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
         self.head_size.forget_untold()
+        self.pieces += 1
         self.body_left -= len(body)
-        super().on_body(body)
+        # uvicorn's own asks the parser each time for what accept_head has settled; pieces may be of a byte.
+        cycle = self.cycle
+        if not cycle.response_complete:
+            cycle.body += body
+            cycle.message_event.set()
+            if len(cycle.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
         """The request is whole."""
@@ -176,9 +185,9 @@ class Connection(Parting):
 
     def on_response_complete(self) -> None:
         """The answer is out; what is left of a body that it did not need is not even parsed."""
-        if self._held:
+        if self._unparsed:
             # Before the next request is begun, whose body may be in it.
-            self.loop.call_soon(self._parse_on)
+            self.loop.call_soon(self._unparsed.go_on)
         super().on_response_complete()
         if self._last is not None and not self.answering() and not self.transport.is_closing():
             self._leave(self._last)
@@ -201,14 +210,6 @@ class Connection(Parting):
         self._incoming, self._turned_away, self._patience.awaited = None, False, None
         if not self.end_with_body() and not self.answering():
             self.await_next()
-
-    def _parse_on(self) -> None:
-        """No request waits any more, so that there is room for what was held."""
-        if self._held and not self.pipeline:
-            data, self._came = self._held.popleft()
-            self.flow.resume_reading()
-            self.data_received(data)
-            self._came = None
 
     def _turn_away(self, refusal: Refusal) -> None:
         """Answer a request that is not so much as parsed; what is to come of its body is nobody's."""
@@ -244,7 +245,7 @@ class Connection(Parting):
             self._refuse(RequestTimeout(late, self._patience.limit_s(late)))
 
     def _expect(self, part: Part) -> None:
-        self._patience.expect(part, monotonic(), self._came)
+        self._patience.expect(part, monotonic(), self._unparsed.came)
 
     def _refuse(self, error: ServiceError | MemoryError) -> None:
         """Answer for a request that never comes to its end, and hang up."""
@@ -253,7 +254,7 @@ class Connection(Parting):
         record = story(self, self._patience.since)
         refusal = problem(error, record.request_id)
         awaited, self._patience.awaited = self._patience.awaited, None
-        self._held.clear()
+        self._unparsed.clear()
         if waits := awaited == "body" and bool(self.pipeline):
             self.pipeline.popleft()  # it is behind others, and is as if it had never begun
             self.cycle = self.pipeline[0][0] if self.pipeline else self.current  # type: ignore[assignment]
@@ -291,6 +292,6 @@ class Connection(Parting):
 def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connection]:
     """The connection class of a server, since uvicorn makes each connection with arguments of its own."""
     given = {"settings": settings, "telemetry": telemetry, "gate": gate, "few": gate.few}
-    made = {"heads": Heads(), "places": Places(settings), "lanes": Lanes()}
+    made = {"heads": Heads(), "places": Places(settings), "lanes": Lanes(), "turns": Turns()}
     origins = {"origins": Origins(settings.cors_origins)}
     return type("BoundedConnection", (Connection,), given | made | origins)

@@ -51,6 +51,10 @@ PIECE_BYTES = 2 << 10
 """So much is parsed at most before it is seen whether a request waits for the one before it. A request
 may be 25 bytes, and takes some kilobytes once it is parsed."""
 
+MOST_PIECES = 256
+"""Pieces of bodies after which others have their turn: of chunks of a byte those that are parsed together,
+which take less than a millisecond, and of large chunks all that a read brings."""
+
 
 class ParserOwner(Protocol):
     """The connection, as far as it matters here.
@@ -61,6 +65,7 @@ class ParserOwner(Protocol):
         head_size: of the head that is coming in.
         declining: that request's head wished for another protocol, and is to be told again without.
         body_left: bytes of its body that are still to pass the parser.
+        pieces: of bodies, of which it was told since it was set to 0.
         cycle: the request that the application has. pipeline: those that wait for it.
     """
 
@@ -71,6 +76,7 @@ class ParserOwner(Protocol):
     head_size: HeadSize
     declining: bool
     body_left: int
+    pieces: int
     cycle: Any
     pipeline: Any
 
@@ -107,14 +113,16 @@ def feed(owner: ParserOwner, data: bytes, first: bool = False) -> memoryview:
         first: a request begins with the data, and nothing before it is to be answered.
 
     Returns:
-        What was not parsed, since a request waits for the one before it.
+        What was not parsed, since a request waits for the one before it, or others for their turn.
 
     Raises:
         HttpParserError: it is not HTTP, or a callback refused it; then that is the context.
         HeadersTooLarge: what no callback was told of is too long.
     """
     rest = memoryview(data)
-    while rest and not owner.pipeline:
+    owner.pieces = 0
+    # A body of a known length is one piece, and whoever receives its rest goes by what has been parsed.
+    while rest and not owner.pipeline and (owner.pieces < MOST_PIECES or owner.body_left > 0):
         piece, head = rest[: max(PIECE_BYTES, owner.body_left)], b""
         taken = len(piece)
         owner.head_size.give(taken)
