@@ -47,7 +47,6 @@ class Connection(Parting):
     heads: Heads
     places: Places
     lanes: Lanes
-    turns: Turns
     origins: Origins
 
     def __init__(
@@ -111,6 +110,8 @@ class Connection(Parting):
         try:
             if rest := feed(self, tell_seen(self, data, head), first):
                 self._unparsed.hold(rest)
+            if self._patience.awaited == "body" and not self.answering():
+                self.throw_away(len(data) - len(rest))
         except (HttpParserError, HeadersTooLarge, MemoryError) as error:
             self._refuse(cause_of(error))
         idle = self._patience.awaited is None and self.leaving is None and not self.answering()
@@ -126,7 +127,7 @@ class Connection(Parting):
         if not self.declining:
             self._expect("headers")
         self.head_size.begin()
-        self.begun = True
+        self.begun, self.thrown = True, 0
         ours = {ARRIVED: self._patience.arrived, CONNECTION: self.number, HEAD: self._first}
         ours |= {GONE: self._gone, REST: self.rest, OUTLAST: self.outlast}
         self.scope |= ours  # type: ignore[typeddict-item]

@@ -13,6 +13,8 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from app.counted import Counted
 from app.edge import LINGER_S
+from app.leftover import MOST_REST
+from app.unparsed import Turns
 
 BRIEFLY_S = 0.5
 """For how long what comes is read where the server ends, which waits a second for connections at most."""
@@ -22,13 +24,17 @@ class Parting(Counted):
     """The part of a connection that hangs up.
 
     Attributes:
+        turns: for those who have more to read, or to parse.
         current: the request that is being answered, or was last.
         ends: the connection ends once the body has come that is coming in, which was refused.
+        thrown: bytes of the request that is coming in that came after its answer.
         leaving: set once our side is closed; nothing that comes is looked at any more.
     """
 
+    turns: Turns
     current: RequestResponseCycle | None = None
     ends = False
+    thrown = 0
     leaving: asyncio.TimerHandle | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -50,6 +56,16 @@ class Parting(Counted):
         elif self.ends and self.leaving is None:
             self.hang_up()
         return self.ends
+
+    def throw_away(self, nbytes: int) -> None:
+        """So many bytes came of a body that nobody wants; of one in chunks nothing tells when it ends."""
+        self.thrown += nbytes
+        if self.thrown > MOST_REST:
+            self.transport.close()  # the client has its answer
+        else:
+            # Else the loop reads on, up to 8 MiB of what comes quickly, before others have their turn.
+            self.flow.pause_reading()
+            self.turns.enter(self.flow.resume_reading)
 
     def hang_up(self, seconds: float = LINGER_S) -> None:
         """Close our side, and the connection once the client has done the same, or so long after."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from app import parting
 from app.connection import Connection
 from app.framing import MOST_PIECES, PIECE_BYTES
 from app.unparsed import Turns
@@ -63,6 +64,10 @@ async def answer(send: Send) -> None:
     headers = [(b"content-length", b"0")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body"})
+
+
+async def at_once(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await answer(send)
 
 
 @pytest.fixture
@@ -238,5 +243,44 @@ def test_of_what_is_refused_nothing_more_is_parsed(told: list[Connection], cause
             await asyncio.sleep(0)
         assert len(told) == (2 * MOST if end else before)
         assert not transport.paused
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("large", [True, False])
+def test_chunks_without_end_that_nobody_wants_are_cut_off(
+    monkeypatch: pytest.MonkeyPatch, large: bool, told: list[Connection]
+) -> None:
+    most = 1 << 20
+    monkeypatch.setattr(parting, "MOST_REST", most)
+    piece = b"8000\r\n" + b"x" * 0x8000 + b"\r\n" if large else chunks_of_a_byte(5000)
+
+    async def scenario() -> None:
+        connection, transport = connected(at_once)
+        ends = CHUNKED + piece * (most // len(piece)) + b"0\r\n\r\n"
+        connection.data_received(CHUNKED)
+        await until(lambda: len(transport.written) > 0)
+        sent = 0
+        while not transport.closed:
+            before = len(told)
+            if not transport.paused:
+                connection.data_received(piece)
+                sent += len(piece)
+                assert transport.paused or transport.closed  # others have their turn
+            assert len(told) - before <= MOST
+            before = len(told)
+            await asyncio.sleep(0)
+            assert len(told) - before <= MOST
+        assert most < sent <= most + 2 * len(piece)
+        assert b"".join(transport.written).count(b"200 OK") == 1
+
+        # One that ends before is none of them, nor is the next.
+        connection, transport = connected(at_once)
+        for count in (1, 2, 3):
+            connection.data_received(ends[: len(CHUNKED)])
+            await until(lambda count=count: len(transport.written) == 2 * count)  # type: ignore[misc]
+            connection.data_received(ends[len(CHUNKED) :])
+            await until(lambda: not transport.paused and not connection.begun)
+        assert not transport.closed
 
     asyncio.run(scenario())
