@@ -233,9 +233,10 @@ class Admission:
         most = others if placed else limits.requests
         most = min(most, int(HELD * places) or int(self._promises.trusted(now)))
         told, asked = self._promises.held(now, self._told.ahead)
-        # Those told to come may ask for more than those have who have permits.
-        if asked > HELD * limits.nbytes and (told > 1 or not self._promises.trusted(now)):
-            asked = HELD * limits.nbytes
+        # Those told to come may ask for more than those have who have permits; nobody stands idle for it.
+        if asked > HELD * limits.nbytes:
+            alone = held > 0 and told <= 1 and self._promises.trusted(now)
+            asked = asked if alone else HELD * limits.nbytes
         kept = min(told, most)
         room = max(kept * each, asked)
         return not kept or (kept <= others and nbytes + room <= limits.nbytes)
@@ -246,8 +247,9 @@ class Admission:
         """The refusal of a request: after the queue has drained there is room, and promised."""
         told = self._told
         if awaited:
-            # Others are not behind those who wait.
+            # Others are not behind those who wait, but leave places to those who were told so.
             told = self._tell(held, awaited, now)
+            self._told = self._told._replace(ahead=told.ahead)
         elif now >= told.until:
             told = self._told = self._tell(held, 0, now)
         after = self._promises.make(visitor, now, told.least, told.per_s, told.room, asked)

@@ -260,7 +260,8 @@ class Connection(Parting):
             self.pipeline.popleft()  # it is behind others, and is as if it had never begun
             self.cycle = self.pipeline[0][0] if self.pipeline else self.current  # type: ignore[assignment]
         owed = self.answering() and (waits or awaited != "body")
-        if self.answering() and not owed and self.cycle.response_started:
+        answered = self.cycle.response_started if self.answering() else awaited == "body"
+        if answered and not owed:
             self.telemetry.connection_refused(refusal.slug)
             self.transport.close()
             return

@@ -194,6 +194,7 @@ class Promises:
         if due is not None and now < due:
             # Others ask over this connection meanwhile; there is no telling who will come over it.
             self.loosen(visitor)
+        self.advance(now)  # who comes too late for one may be in time for the next
         loose = self._loose.get(visitor.address)
         if not loose:
             return None
@@ -222,13 +223,10 @@ class Promises:
             heapq.heappush(self._loose.setdefault(visitor.address, []), (due, number))
 
     def held(self, now: float, ahead: float = 0.0) -> tuple[float, float]:
-        """For how many that were told to come about now, and have not, a place is to be held.
+        """For how many who were told to come about now a place is to be held, and of how many bytes in all.
 
         Args:
             ahead: seconds before its time from which one is: in which places taken now fall free again.
-
-        Returns:
-            How many, and of how many bytes in all.
         """
         within = range(_slot(now - HELD_S), _slot(now + ahead) + 1)
         if within != self._held_in:

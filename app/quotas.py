@@ -76,7 +76,12 @@ class Quotas:
                     retry_after=refusal.retry_after,
                 )
         if self._limits.rate:
-            self._spend(caller, now, visitor)
+            try:
+                self._spend(caller, now, visitor)
+            except RateLimited:
+                if permits is not None:
+                    permits.left(visitor)  # any other of the caller's may call in what it could
+                raise
         if permits is not None:
             permits.acquire(0, now, visitor)
 
@@ -153,10 +158,9 @@ class Quotas:
         told = max(self._told.get(caller, whole), whole)
         wait = max(1, math.ceil(told - now - ahead))
         longest = max(LONGEST_S, math.ceil(whole - now - ahead))
-        if wait > longest:
-            return longest  # mostly those who are told so much later do not come
-        self._told[caller] = max(told, now + wait) + each
         promises = self._promises.setdefault(caller, Promises())
-        promises.note(visitor, now, now + wait)
+        if wait <= longest:  # mostly those who are told so much later do not come
+            self._told[caller] = max(told, now + wait) + each
+            promises.note(visitor, now, now + wait)
         promises.loosen(visitor)
-        return wait
+        return min(wait, longest)

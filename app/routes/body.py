@@ -174,8 +174,8 @@ class Intake:
         record, body = asked.record, Coming(asked.client)
 
         def count(size: int) -> None:
-            body.check()  # what comes in the turn in which it gave way
             record.bytes_in += size
+            body.check()  # what comes in the turn in which it gave way
             if record.bytes_in > limit:
                 raise _too_large(limit, setting, record.bytes_in)
             self._count(body, size)

@@ -124,6 +124,27 @@ def test_that_there_was_no_memory_to_read_a_request_is_not_taken_for_its_fault(
     assert asyncio.run(scenario()).startswith(b"HTTP/1.1 503 ")
 
 
+@pytest.mark.parametrize("rest", [b"ZZ\r\n", b"0\r\n" + b"a:b\r\n" * 300], ids=["400", "431"])
+def test_a_request_that_has_its_answer_gets_no_other_for_the_rest_of_its_body(rest: bytes) -> None:
+    """Its client would take it for the answer to the next."""
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    async def scenario() -> None:
+        connection, transport = connected(app)
+        head = b"GET / HTTP/1.1\r\nHost:\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.data_received(head)
+        while connection.answering():
+            await asyncio.sleep(0)
+        connection.data_received(rest)
+        assert b"".join(transport.written).count(b"HTTP/1.1 ") == 1
+        assert transport.is_closing()
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("owed", [1, 2])
 @pytest.mark.parametrize("begun", [False, True], ids=["before it", "in the middle of it"])
 @pytest.mark.parametrize(

@@ -242,6 +242,9 @@ def test_as_much_is_held_as_those_who_were_told_to_come_ask_for(least: int, larg
     while admission.refusal(1, due, visitor := named(f"small {next(others)}")) is None:
         admission.acquire(1, due, visitor)
     assert admission.nbytes == 100 - max(least, large)
+    idle = Admission(QueueLimits(requests=1000, nbytes=100))
+    idle._promises = admission._promises
+    assert idle.refusal(1, due, named("small")) is None  # nobody stands idle for it
     admission.acquire(max(least, large), due, named("large"))
 
 
@@ -319,6 +322,12 @@ def test_whose_own_promise_is_too_old_may_call_in_one_of_its_address() -> None:
     assert promises.claim(visitor, 10.5 + LATE_S) == visitor.key
     assert promises.claim(visitor, 11.0 + LATE_S) == visitor.key
     assert len(promises) == 1
+
+
+def test_a_promise_that_is_too_old_hides_none_that_is_due() -> None:
+    promises = Promises()
+    loose(promises, 10.0, 15.5)
+    assert promises.claim(Visitor("", 1, "here"), 15.6) is not None
 
 
 def test_who_cannot_be_told_from_others_may_call_in_what_its_address_was_promised() -> None:

@@ -210,3 +210,36 @@ def test_who_names_nothing_and_comes_over_another_connection_is_let_in_when_told
     assert [ask(at_once, 10.0, number) for number in (1, 2, 3)] == [0.0, 0.0, 1.0]
     at_once.leave("key", 10.5)
     assert ask(at_once, 11.0, 4) == 0.0
+
+
+def test_who_is_refused_for_its_rate_takes_nothing_that_was_promised_for_its_number() -> None:
+    """Another of the same caller's, over another connection, may still call it in."""
+    quotas = Quotas(quota_limits(rate=1.0, burst=3, at_once=2))
+    here = [Visitor(connection=number, address="of its network") for number in range(1, 9)]
+    quotas.enter("key", 10.0, here[0])
+    quotas.enter("key", 10.0, here[1])
+    with pytest.raises(RateLimited):
+        quotas.enter("key", 10.0, here[2])
+    quotas.leave("key", 10.5)
+    permits = quotas._under_way["key"]
+    (promise,) = permits._promises._due
+    assert isinstance(promise, int)
+    assert promise < 0
+    quotas._whole["key"] = 20.0
+    with pytest.raises(RateLimited):
+        quotas.enter("key", 11.0, here[3])
+    assert [key for key in permits._promises._due if isinstance(key, int) and key > 0] == []
+    assert permits.refusal(0, 11.0, here[4]._replace(address="key")) is None
+
+
+def test_who_is_told_nothing_takes_nothing_that_was_promised_for_the_rate() -> None:
+    quotas = Quotas(quota_limits(rate=1.0, burst=1))
+    here = [Visitor(connection=number, address="of its network") for number in range(1, 9)]
+    quotas.enter("key", 10.0, here[0])
+    with pytest.raises(RateLimited):
+        quotas.enter("key", 10.0, here[1])
+    promises = quotas._promises["key"]
+    quotas._whole["key"], quotas._told["key"] = 20.0, 500.0
+    with pytest.raises(RateLimited):
+        quotas.enter("key", 11.0, here[2])
+    assert promises.claim(here[3]._replace(address="key"), 11.0) is not None

@@ -150,6 +150,7 @@ def test_who_waited_for_its_turn_leaves_no_place_to_those_who_were_told_to_come_
         told = admission.refusal_behind(600, now, Visitor("told", 1, "here"))
         assert told is not None
         assert "1700 bytes wait" in told.detail
+        assert admission._told.ahead > 0  # for so long before its time places are left to it
         admission._promises.note(Visitor("told", 1, "here"), now, now)
         assert admission.refusal(600, now, Visitor("new", 2, "here")) is None
         admission.acquire(600, now, Visitor("new", 2, "here"))
