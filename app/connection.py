@@ -152,10 +152,11 @@ class Connection(Parting):
             accept_head(self)
             if self.declining:
                 return
-        self._patience.awaited = "body"
         self.body_left = next((int(v) for name, v in self.headers if name == b"content-length"), 0)
         self.length = self.body_left
+        # That refuses an address which is none: then nobody is to answer.
         super().on_headers_complete()
+        self._patience.awaited = "body"
         if parsed:
             self.heads.remember(self.scope[HEAD], self.url, self.headers)  # type: ignore[literal-required]
 

@@ -25,7 +25,8 @@ it("leaves each grid the room that it needs, whatever stands above and below the
     await resize(page, width, height);
     for (const layer of LAYERS) {
       await go(page, link(layer));
-      const over = await page.evaluate(() => {
+      // Grids are fitted some frames after the window has another size.
+      await expect.poll(() => page.evaluate(() => {
         const box = (one: Element) => one.getBoundingClientRect();
         const found = [...document.querySelectorAll("[data-tensor]")];
         const grids = found.map((one) => ({ name: one.getAttribute("data-tensor"), canvas: box(one.querySelector(".grid canvas")!) }));
@@ -34,8 +35,7 @@ it("leaves each grid the room that it needs, whatever stands above and below the
         return grids.filter(({ canvas }) => canvas.right > end + 0.5
           || grids.some((other) => other.canvas !== canvas && level(other.canvas, canvas) && other.canvas.left >= canvas.left && other.canvas.left < canvas.right))
           .map(({ name }) => name);
-      });
-      expect(over, `${JSON.stringify(layer)} at ${width} × ${height}`).toEqual([]);
+      }), { message: `${JSON.stringify(layer)} at ${width} × ${height}`, timeout: 10_000 }).toEqual([]);
     }
   }
   await done();
