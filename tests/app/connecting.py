@@ -86,3 +86,16 @@ def connected(
     connection, transport = kind(config, ServerState(), {}), Transport()
     connection.connection_made(transport)
     return connection, transport
+
+
+def answers(app: ASGIApp, *pieces: bytes) -> bytes:
+    """What a client reads that sends these pieces, one after another."""
+
+    async def scenario() -> bytes:
+        connection, transport = connected(app)
+        for piece in pieces:
+            connection.data_received(piece)
+            await asyncio.sleep(0.01)
+        return b"".join(transport.written)
+
+    return asyncio.run(scenario())

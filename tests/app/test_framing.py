@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.errors import MalformedRequest
 from app.framing import cause_of, check_framing, check_host, check_version, mend, without_upgrade
-from tests.app.connecting import connected
+from tests.app.connecting import answers
 
 CODINGS = [
     ((), True),
@@ -172,14 +171,7 @@ def heard(*pieces: bytes) -> tuple[list[tuple[str, str, bytes]], bytes]:
         await send({"type": "http.response.start", "status": 405, "headers": []})
         await send({"type": "http.response.body"})
 
-    async def scenario() -> bytes:
-        connection, transport = connected(app)
-        for piece in pieces:
-            connection.data_received(piece)
-            await asyncio.sleep(0.01)
-        return b"".join(transport.written)
-
-    read = asyncio.run(scenario())
+    read = answers(app, *pieces)
     return asked, read
 
 

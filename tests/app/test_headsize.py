@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
@@ -11,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from app.edge import record_of
 from app.errors import HeadersTooLarge
 from app.headsize import MOST_FIELDS, HeadSize
-from tests.app.connecting import connected
+from tests.app.connecting import answers
 
 POST = b"POST / HTTP/1.1\r\nHost:\r\nTransfer-Encoding: chunked\r\n"
 FIELDS = 2  # that it has
@@ -79,14 +78,7 @@ def heard(*pieces: bytes) -> tuple[list[int], bytes]:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body"})
 
-    async def scenario() -> bytes:
-        connection, transport = connected(app)
-        for piece in pieces:
-            connection.data_received(piece)
-            await asyncio.sleep(0.01)
-        return b"".join(transport.written)
-
-    read = asyncio.run(scenario())
+    read = answers(app, *pieces)
     return asked, read
 
 
