@@ -69,7 +69,6 @@ class Connection(Parting):
         self.declining = False  # its head is told again, without its wish for another protocol
         self._first = NO_HEAD  # what the request that is coming in began with
         self._turned_away = False  # it has its answer already
-        self._last: Last | None = None  # what is told once those before it have their answers
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Refuse one connection too many."""
@@ -95,7 +94,7 @@ class Connection(Parting):
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, unless it is being fed what it can only swallow."""
-        if self._last is not None or self.leaving is not None or self.transport.is_closing():
+        if self.is_deaf():
             return
         head = NO_HEAD
         # A request begins with these bytes, and no answer is due before its own.
@@ -191,8 +190,8 @@ class Connection(Parting):
             # Before the next request is begun, whose body may be in it.
             self.loop.call_soon(self._unparsed.go_on)
         super().on_response_complete()
-        if self._last is not None and not self.answering() and not self.transport.is_closing():
-            self._leave(self._last)
+        if self.last is not None and not self.answering() and not self.transport.is_closing():
+            self._leave(self.last)
         if self._patience.awaited == "body" and not self.answering():
             self._unset_keepalive_if_required()  # until the rest has come
             if self.body_left >= SINK_BYTES and not self.transport.is_closing():
@@ -270,7 +269,7 @@ class Connection(Parting):
         last = last_answer(refusal, record, more)
         if owed:
             # The requests before it have theirs first.
-            self._last = last
+            self.last = last
             self.flow.pause_reading()
         else:
             self._leave(last)

@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from app.counted import Counted
 from app.edge import LINGER_S
 from app.leftover import MOST_REST
+from app.unfinished import Last
 from app.unparsed import Turns
 
 BRIEFLY_S = 0.5
@@ -28,13 +29,15 @@ class Parting(Counted):
         current: the request that is being answered, or was last.
         ends: the connection ends once the body has come that is coming in, which was refused.
         thrown: bytes of the request that is coming in that came after its answer.
-        leaving: set once our side is closed; nothing that comes is looked at any more.
+        last: what is told once the requests before it have their answers, and then ends the connection.
+        leaving: set once our side is closed.
     """
 
     turns: Turns
     current: RequestResponseCycle | None = None
     ends = False
     thrown = 0
+    last: Last | None = None
     leaving: asyncio.TimerHandle | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -42,6 +45,14 @@ class Parting(Counted):
         if self.leaving is not None:
             self.leaving.cancel()
         super().connection_lost(exc)
+
+    def is_deaf(self) -> bool:
+        """Whether nothing that comes is looked at any more."""
+        if self.transport.is_closing():
+            return True
+        if self.leaving is not None:
+            self.take_turns()
+        return self.last is not None or self.leaving is not None
 
     def outlast(self) -> None:
         """End not with the answer that is under way, which says so, but once its body has come."""
@@ -63,9 +74,12 @@ class Parting(Counted):
         if self.thrown > MOST_REST:
             self.transport.close()  # the client has its answer
         else:
-            # Else the loop reads on, up to 8 MiB of what comes quickly, before others have their turn.
-            self.flow.pause_reading()
-            self.turns.enter(self.flow.resume_reading)
+            self.take_turns()
+
+    def take_turns(self) -> None:
+        """Read on in turn: the loop takes up to 8 MiB of what comes quickly before it turns to others."""
+        self.flow.pause_reading()
+        self.turns.enter(self.flow.resume_reading)
 
     def hang_up(self, seconds: float = LINGER_S) -> None:
         """Close our side, and the connection once the client has done the same, or so long after."""

@@ -98,6 +98,27 @@ def test_it_outlasts_the_answer_as_long_as_the_body_is_to_come(when: str) -> Non
     asyncio.run(scenario())
 
 
+def test_what_comes_from_those_who_are_leaving_is_read_by_turns() -> None:
+    async def scenario() -> None:
+        both = [connected(left=0), connected(left=0)]
+        for connection, _ in both:
+            connection.turns = both[0][0].turns
+            connection.hang_up()
+            connection.data_received(BEGUN)
+        assert [transport.paused for _, transport in both] == [True, True]
+        await asyncio.sleep(0)
+        assert [transport.paused for _, transport in both] == [False, True]
+        await asyncio.sleep(0)
+        assert [transport.paused for _, transport in both] == [False, False]
+        for connection, transport in both:
+            connection.transport.close()
+            connection.data_received(BEGUN)
+            assert not transport.paused
+            connection.connection_lost(None)
+
+    asyncio.run(scenario())
+
+
 def test_the_end_of_the_server_leaves_time_to_read_why() -> None:
     async def scenario() -> None:
         connection, transport = connected(left=10, last=True)
