@@ -9,7 +9,9 @@ which a terminal that closes may send several. What is done until the server lis
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
+import os
 import signal
 import socket
 from collections.abc import Callable, Generator
@@ -92,6 +94,9 @@ class Server(uvicorn.Server):
         """Start the workers, listen, and say so."""
         try:
             await super().startup(sockets)
+            if self.started and self._listener.fileno() < 0:
+                # uvloop closes a socket that it cannot listen on, and says nothing.
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
         except OSError as error:
             # Somebody else began to listen since we bound the address.
             await self.lifespan.shutdown()

@@ -87,7 +87,7 @@ def targets_table(found: Sequence[Check]) -> str:
             check.what,
             f"{check.value:.2f} {check.unit}",
             f"{check.low:.2f} to {check.high:.2f}",
-            ("≥" if check.at_least else "≤") + f" {check.bound:.4g}",
+            ("≥" if check.at_least else "≤") + f" {check.bound:.4g}" if check.bound else "",
             check.verdict,
         )
         for check in found

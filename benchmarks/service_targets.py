@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -27,7 +28,8 @@ class Check:
     Attributes:
         number: of the target. what: is measured. unit: of the value.
         value, low, high: the median over rounds, and its extremes.
-        bound: that it has to reach. at_least: whether it has to be above rather than below.
+        bound: that it has to reach, 0 where it is only shown.
+        at_least: whether it has to be above rather than below.
     """
 
     number: int
@@ -47,8 +49,12 @@ class Check:
     @property
     def verdict(self) -> str:
         """In words."""
+        if not self.bound:
+            return "shown only"
         if self.met:
             return "met"
+        if math.isnan(self.value):
+            return "not measured"
         short = abs(self.value - self.bound) / self.bound
         return f"short by {short:.0%}" if self.at_least else f"over by {short:.0%}"
 
@@ -138,11 +144,11 @@ def _overload(stream: str, found: Overload) -> Iterator[Check]:
 
 def _honoured(outcome: Outcome) -> float:
     again = outcome.status[outcome.first > 0]
-    return float((again == 200).mean()) if again.size else 1.0
+    return float((again == 200).mean()) if again.size else math.nan
 
 
 def _p99(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    return float(np.quantile(values, 0.99)) if len(values) else 0.0
+    return float(np.quantile(values, 0.99)) if len(values) else math.nan
 
 
 def _fairness(found: Findings) -> Iterator[Check]:
@@ -163,7 +169,7 @@ def _copies(found: Findings) -> Iterator[Check]:
         if rounds:
             ours = [each.byte_rate for each in rounds[OURS]]
             ratio = Ratio.of(ours, [each.byte_rate for each in rounds[ECHO]])
-            yield _ratio(6, f"{name}: bytes/s ÷ (a), shown only", ratio, 0.0)
+            yield _ratio(6, f"{name}: bytes/s ÷ (a)", ratio, 0.0)
 
 
 def _spread(

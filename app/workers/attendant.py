@@ -44,8 +44,9 @@ def attend(control_fd: int, answer: Callable[[Message], Message]) -> None:
     except ConnectionError:
         return  # the server was gone before we were ready, or done
     except BaseException:  # noqa: BLE001 - told, and by another status than that of a library
-        traceback.print_exc()
-        sys.stderr.flush()
+        with suppress(OSError):  # where nobody reads the log
+            traceback.print_exc()
+            sys.stderr.flush()
         os._exit(UNEXPECTED_STATUS)
 
 

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import socket
+import stat
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,6 +29,8 @@ LEAVE_TIMEOUT_S = 1.0
 
 LOOK_S = 1e-3
 """How often it is looked whether a process that is ending has ended."""
+
+STDERR = 2
 
 FOR_THE_SERVER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a service manager's SIGTERM and the SIGHUP of a terminal that closes reach the whole group; the
@@ -92,13 +95,14 @@ class Child:
         self._control, theirs = socket.socketpair()
         self._control.setblocking(False)
         fds = [theirs.fileno(), *self._fds]
-        with theirs, _blocked():
+        with theirs, _errors() as errors, _blocked():
             # Not the loop's way: uvloop starts processes that block no signal, whoever starts them.
             self._process = subprocess.Popen(
                 [*self._command, *map(str, [*fds, *self._arguments])],
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                stderr=errors,
                 env=_environment(),
             )
         # One that has died already is told of by its socket.
@@ -218,6 +222,25 @@ async def _end_of(process: subprocess.Popen[bytes]) -> None:
     """Wait until a process has ended, and give back its entry."""
     while process.poll() is None:
         await asyncio.sleep(LOOK_S)
+
+
+@contextlib.contextmanager
+def _errors() -> Iterator[int | None]:
+    """What a process has for its stderr: a pipe of ours opened anew, so as not to wait for who reads it.
+
+    Waiting for a log that nobody reads, it would neither work nor end. What a pipe has no room for is lost.
+    """
+    try:
+        if not stat.S_ISFIFO(os.fstat(STDERR).st_mode):
+            raise OSError
+        fd = os.open(f"/proc/self/fd/{STDERR}", os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        yield None  # ours, if we have any: no pipe, or a system that cannot open it anew
+        return
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 @contextlib.contextmanager

@@ -95,9 +95,10 @@ class InlineWorker:
         try:
             return self._compute(task)
         except (engine.EngineError, engine.Stopped, MemoryError) as error:
-            return error
+            # Its traceback would hold the tensors, in a circle with what is returned.
+            return error.with_traceback(None)
         except Exception as error:  # noqa: BLE001 - it is the outcome
-            # As text: the traceback itself would hold the tensors, in a circle with what is returned.
+            # As text, for the same reason.
             return ComputeFailed("".join(traceback.format_exception(error)))
 
     def _compute(self, task: Task) -> Result:

@@ -77,7 +77,8 @@ def seconds(told: Message) -> float | Exception:
     try:
         check(told)
     except ComputeFailed as error:
-        return error
+        # Its traceback would hold the outputs of others, in a circle with what is returned.
+        return error.with_traceback(None)
     if "stopped" in told:
         return engine.Stopped()
     if "refused" in told:

@@ -177,6 +177,23 @@ def test_an_address_in_use_is_refused_in_a_line() -> None:
     assert done.stderr == f"convoke: cannot listen on 127.0.0.1:{port}: Address already in use\n"
 
 
+def test_an_address_that_another_was_first_to_listen_on_is_refused_in_a_line() -> None:
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        with subprocess.Popen(
+            [*COMMAND, "--port", str(port), "--workers", "1"],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            until(children.read_text)  # its address is bound, and its worker starts
+            other.listen()
+            said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert said == ("", f"convoke: cannot listen on 127.0.0.1:{port}: Address already in use\n")
+
+
 @pytest.mark.parametrize(
     ("host", "keys", "warned"),
     [("0.0.0.0", "", True), ("127.0.0.1", "", False), ("0.0.0.0", "a-key", False)],

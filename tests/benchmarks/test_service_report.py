@@ -62,6 +62,23 @@ def test_overload_is_held_to_the_peaks_beside_it() -> None:
     assert not accepted.met
 
 
+def test_what_was_not_measured_is_not_met() -> None:
+    over = [outcome(21), outcome(33)]
+    assert not any((each.status == 503).any() for each in over)
+    peak = [outcome(count) for count in (11, 31, 101)]
+    found = Findings(overload={"small-forward": Overload("ours", 256, peak, over)})
+    for check in checks(found)[1:3]:
+        assert ("refusals" in check.what, "retries" in check.what).count(True) == 1
+        assert not check.met
+        assert check.verdict == "not measured"
+
+
+def test_what_has_no_bound_is_only_shown() -> None:
+    shown = [check for check in checks(findings()) if check.number == 6]
+    assert shown
+    assert {check.verdict for check in shown} == {"shown only"}
+
+
 def test_every_large_body_has_its_target() -> None:
     named = {check.what.split(" ×")[0] for check in checks(findings()) if check.number == 2}
     assert named == {"middle-forward", "middle-backward", "large-forward", "large-backward"}

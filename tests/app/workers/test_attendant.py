@@ -10,14 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from app.workers.attendant import SACRIFICE, UNEXPECTED_STATUS
 from app.workers.channel import Message, messages, pack
-from app.workers.child import LIBRARY_STATUS
+from app.workers.child import LIBRARY_STATUS, _errors
 
 STARTED = """
 import sys
@@ -65,7 +65,7 @@ class Attendant:
 
 
 @contextmanager
-def attending() -> Iterator[Attendant]:
+def attending(errors: int | None = None) -> Iterator[Attendant]:
     ours, theirs = socket.socketpair()
     ours.settimeout(30)
     command = [sys.executable, "-c", PROGRAM, str(theirs.fileno())]
@@ -74,6 +74,7 @@ def attending() -> Iterator[Attendant]:
             process = subprocess.Popen(
                 command,
                 pass_fds=[theirs.fileno()],
+                stderr=errors,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             )
         with process:
@@ -107,6 +108,49 @@ def test_after_an_error_it_does_not_end_as_if_a_library_had_found_no_memory() ->
         it.reply()
         it.ask({"an": "error"})
         assert it.process.wait(timeout=30) == UNEXPECTED_STATUS != LIBRARY_STATUS
+
+
+def test_it_ends_after_an_error_that_it_cannot_tell() -> None:
+    with full_pipe() as full, stderr_as(full), _errors() as errors, attending(errors) as it:
+        assert errors is not None
+        with pytest.raises(BlockingIOError):
+            os.write(errors, b"more")
+        it.reply()
+        it.ask({"an": "error"})
+        assert it.process.wait(timeout=30) == UNEXPECTED_STATUS
+
+
+def test_a_log_that_is_no_pipe_is_everybodys(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as log, stderr_as(log.fileno()), _errors() as errors:
+        assert errors is None
+
+
+@contextmanager
+def full_pipe() -> Iterator[int]:
+    """The end for writing of a pipe that has no room, whose writers wait."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, bytes(4096))
+    os.set_blocking(writing, True)
+    try:
+        yield writing
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+@contextmanager
+def stderr_as(fd: int) -> Iterator[None]:
+    """Another stderr for this process."""
+    own = os.dup(2)
+    os.dup2(fd, 2)
+    try:
+        yield
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
 
 
 def test_it_ends_in_order_when_the_server_was_gone_before_it_was_ready() -> None:

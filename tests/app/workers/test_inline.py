@@ -6,6 +6,7 @@ import asyncio
 import gc
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ import pytest
 import engine
 from app.workers.inline import InlineWorker
 from app.workers.task import EXHAUSTED, ComputeFailed, Task, WorkerDied
+from engine.errors import InvalidValue
 from tests.starving import granting
+
+ISSUE = engine.Issue(("x",), "as asked", "one", 2)
 
 
 def test_a_worker_without_its_thread_is_not_up() -> None:
@@ -39,9 +43,20 @@ def test_a_worker_that_is_up_has_its_thread() -> None:
     asyncio.run(run())
 
 
-def test_a_failure_holds_no_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (lambda: ZeroDivisionError("as asked"), ComputeFailed),
+        (lambda: engine.Stopped("as asked"), engine.Stopped),
+        (lambda: MemoryError("as asked"), MemoryError),
+        (lambda: InvalidValue([ISSUE]), InvalidValue),
+    ],
+)
+def test_what_did_not_end_well_holds_no_tensors(
+    monkeypatch: pytest.MonkeyPatch, error: Callable[[], Exception], outcome: type[Exception]
+) -> None:
     def fail(*_: Any, **__: Any) -> None:
-        raise ZeroDivisionError("as asked")
+        raise error()
 
     async def run() -> None:
         specs = {"x": engine.TensorSpec((1, 1, 4), "float32")}
@@ -52,7 +67,7 @@ def test_a_failure_holds_no_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
         await worker.start()
         await worker.begin([Task(call, {"kernel": 2}, specs, None, [{"x": x}], [rows])])
         outcomes = await worker.finish()
-        assert isinstance(outcomes[0], ComputeFailed)
+        assert isinstance(outcomes[0], outcome)
         assert "as asked" in str(outcomes[0])
         worker.rest()
         del x

@@ -35,6 +35,7 @@ def test_a_stop_and_a_failure_are_told_apart() -> None:
     failure = protocol.seconds(over_the_wire(protocol.report(ZeroDivisionError("why"))))
     assert isinstance(failure, ComputeFailed)
     assert "ZeroDivisionError: why" in str(failure)
+    assert failure.__traceback__ is None  # it would hold what the caller holds
 
 
 def test_of_a_long_failure_its_end_is_told() -> None:
