@@ -15,8 +15,9 @@ Nor does a plain sum make an error where its products and sums are numbers of fe
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
-from math import frexp, prod
+from math import frexp, gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ Array = NDArray[Any]
 Means = NDArray[np.float64]
 
 ROWS = 8
-"""About so many rows of a plane tell how even its numbers are, and one of four where that is more."""
+"""About so many rows of a plane tell how even its numbers are, and one of five where that is more."""
 
 WEIGHTS = 1 << 16
 """Numbers of filters that tell how even those are."""
@@ -107,8 +108,12 @@ class Sizes(NamedTuple):
 
 
 def step(rows: int) -> int:
-    """From one row that is looked at to the next."""
-    return max(4, rows // ROWS)
+    """From one row that is looked at to the next.
+
+    It shares no factor with 2, 3 or 4: maps that were made larger, and gradients from pools, may be 0 in
+    all but every second to fourth row.
+    """
+    return next(n for n in itertools.count(max(5, rows // ROWS)) if gcd(n, 6) == 1)
 
 
 def sizes(a: Array) -> tuple[Means, Means]:
@@ -203,7 +208,8 @@ class Filters(NamedTuple):
     @classmethod
     def of(cls, w: Array) -> Filters:
         """Filters w (O, C, D, 9) in float32."""
-        part = w[:, :: -(-w.size // WEIGHTS)]
+        # An odd one, so that those of every second or fourth channel are not all that is seen.
+        part = w[:, :: -(-w.size // WEIGHTS) | 1]
         # In the order of memory: turned filters, as gradients of inputs have them, take four times as long.
         lain = w[..., ::-1] if w.strides[-1] < 0 else w
         lain = lain.swapaxes(0, 1) if w.strides[0] < w.strides[1] else lain

@@ -55,6 +55,17 @@ def test_sizes(shape: tuple[int, ...], laid: object) -> None:
     np.testing.assert_allclose(squares, (looked_at**2).mean(1), rtol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [28, 32, 56, 112])
+@pytest.mark.parametrize("period", [2, 3, 4])
+def test_rows_that_are_zero_are_seen_among_others(period: int, rows: int) -> None:
+    """Those that are looked at are not all of one kind, wherever the period begins."""
+    a = numbers(64, rows, 20)
+    for begin in range(period):
+        sparse = np.zeros_like(a)
+        sparse[:, begin::period] = a[:, begin::period]
+        assert together_of(sparse).spread > 0.6 * period * together_of(a).spread
+
+
 @pytest.mark.parametrize("scale", [2.0**-140, 2.0**-100, 2.0**100, 2.0**125])
 @pytest.mark.parametrize("laid", [np.ascontiguousarray, last])
 def test_sizes_far_from_one(scale: float, laid: object) -> None:
