@@ -68,7 +68,10 @@ class Telemetry:
             for name, about, bounds in _OF_CALLS
         ]
         self._rejects = Counter(
-            "convoke_rejects", "Requests refused, by problem.", ["reason"], registry=registry
+            "convoke_rejects",
+            "Requests refused, by problem, and answers that were not taken.",
+            ["reason"],
+            registry=registry,
         )
         self._dropped = Counter(
             "convoke_dropped",
@@ -167,13 +170,14 @@ class _Answers(Collector):
     def collect(self) -> Iterator[Metric]:
         """The series."""
         labels = ["operation", "action", "status"]
-        answered = CounterMetricFamily("convoke_requests", "Requests answered.", labels=labels)
+        about = "Requests answered, or given up by their clients (499)."
+        answered = CounterMetricFamily("convoke_requests", about, labels=labels)
         for (operation, action, status), count in self._requests.items():
             answered.add_metric([operation, action, str(status)], count)
         yield answered
         yield CounterMetricFamily(
             "convoke_request_bytes",
-            "Bytes of request bodies, those of requests refused for want of room at their head aside.",
+            "Bytes of request bodies, those of requests refused at their head aside.",
             value=self._bytes_in,
         )
         yield CounterMetricFamily(

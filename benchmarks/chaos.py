@@ -2,7 +2,7 @@
 
 Workers are killed, suspended and starved, clients leave, dawdle and do not listen, and from time to
 time the server itself is killed and started again. It fails if an answer is wrong, a request is
-lost while the server lives, or anything is left behind.
+lost while the server lives, or a process is left behind.
 """
 
 from __future__ import annotations

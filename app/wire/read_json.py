@@ -117,7 +117,8 @@ def _check_counts(text: str, limits: DecodeLimits) -> int:
     if commas > limits.max_elements + COMMAS_BESIDE * limits.max_values:
         raise _too_many("numbers", limits.max_elements, commas + 1)
     if maps + lists > MOST_LEVELS and _levels(text) > MOST_LEVELS:
-        raise too_deep(limits)
+        msg = "the values nest too deeply"
+        raise MalformedBody.at((), msg, f"at most {MOST_LEVELS} levels of maps and lists")
     return commas
 
 

@@ -515,7 +515,7 @@ def test_deep_nesting_is_refused() -> None:
     deep: Any = 1
     for _ in range(5000):
         deep = [deep]
-    with pytest.raises(errors.InvalidValue):
+    with pytest.raises(errors.InvalidValue, match="expected at most 4 levels"):
         engine.plan("conv", {"stride": deep}, {"x": [1, 1, 3], "weight": [1, 1, 1]})
 
 
