@@ -94,7 +94,7 @@ class Connection(Parting):
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, unless it is being fed what it can only swallow."""
-        if self.is_deaf():
+        if self.forget():
             return
         head = NO_HEAD
         # A request begins with these bytes, and no answer is due before its own.

@@ -46,8 +46,8 @@ class Parting(Counted):
             self.leaving.cancel()
         super().connection_lost(exc)
 
-    def is_deaf(self) -> bool:
-        """Whether nothing that comes is looked at any more."""
+    def forget(self) -> bool:
+        """Bytes have come; whether they are forgotten, as nothing that comes is looked at any more."""
         if self.transport.is_closing():
             return True
         if self.leaving is not None:

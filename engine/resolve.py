@@ -141,11 +141,8 @@ def _freeze(value: Any, loc: Loc) -> Any:
     if isinstance(value, list | tuple) and len(loc) < DEEPEST:
         return ("list", tuple(_freeze(entry, (*loc, i)) for i, entry in enumerate(value)))
     if isinstance(value, Mapping | list | tuple):
-        kind, expected = (
-            type(value).__name__,
-            f"at most {DEEPEST - 2} levels of lists and maps in a field",
-        )
-        raise fail(InvalidValue, loc, "nests too deeply", expected, kind)
+        expected = f"at most {DEEPEST - 2} levels of lists and maps in a field"
+        raise fail(InvalidValue, loc, "nests too deeply", expected, type(value).__name__)
     if value is not None and not isinstance(value, str | int | float):
         expected = "a plain value: null, boolean, number, text, list or map"
         raise fail(InvalidValue, loc, "not a value for a config", expected, type(value).__name__)

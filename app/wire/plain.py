@@ -79,11 +79,9 @@ def too_many_values(limits: DecodeLimits, loc: Loc = ()) -> MalformedBody:
     return MalformedBody.at(loc, "the body has too many values", expected)
 
 
-def too_deep(limits: DecodeLimits, loc: Loc = ()) -> MalformedBody:
-    """The error of a body whose maps and lists go too deep."""
-    return MalformedBody.at(
-        loc, "the values nest too deeply", f"at most {limits.max_depth} levels outside tensor data"
-    )
+def too_deep(most: int, loc: Loc = (), which: str = "outside tensor data") -> MalformedBody:
+    """The error of a body whose maps and lists go deeper than `most` levels of those that count."""
+    return MalformedBody.at(loc, "the values nest too deeply", f"at most {most} levels {which}")
 
 
 def _is_of_numpy(value: dict[str, object]) -> bool:
@@ -94,7 +92,7 @@ def _check_size(values: int, depth: int, loc: Loc, limits: DecodeLimits) -> None
     if values > limits.max_values:
         raise too_many_values(limits, loc)
     if depth > limits.max_depth:
-        raise too_deep(limits, loc)
+        raise too_deep(limits.max_depth, loc)
 
 
 def _children(

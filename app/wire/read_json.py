@@ -54,7 +54,7 @@ def load(body: Body, limits: DecodeLimits) -> object:
     try:
         value = _DECODER.decode(text)
     except RecursionError:
-        raise too_deep(limits) from None
+        raise too_deep(limits.max_depth) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise MalformedBody.at((), f"this is not JSON: {error.msg} ({where})") from None
@@ -117,8 +117,7 @@ def _check_counts(text: str, limits: DecodeLimits) -> int:
     if commas > limits.max_elements + COMMAS_BESIDE * limits.max_values:
         raise _too_many("numbers", limits.max_elements, commas + 1)
     if maps + lists > MOST_LEVELS and _levels(text) > MOST_LEVELS:
-        msg = "the values nest too deeply"
-        raise MalformedBody.at((), msg, f"at most {MOST_LEVELS} levels of maps and lists")
+        raise too_deep(MOST_LEVELS, which="of maps and lists")
     return commas
 
 

@@ -162,7 +162,7 @@ def _explained(error: Exception, limits: DecodeLimits, left_out: int) -> Malform
             return MalformedBody.at((), msg, "msgpack, or Content-Type: application/json")
         return MalformedBody.at((), "bytes follow the end of the value", "nothing", extra)
     if isinstance(error, msgpack.StackError):
-        return too_deep(limits)
+        return too_deep(limits.max_depth)
     if isinstance(error, UnicodeDecodeError):
         got = f"a text of {counted(len(error.object), 'byte')}"
         return MalformedBody.at((), "a text is not valid UTF-8", _AS_BIN, got)

@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import socket
-import stat
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,7 +29,7 @@ LEAVE_TIMEOUT_S = 1.0
 LOOK_S = 1e-3
 """How often it is looked whether a process that is ending has ended."""
 
-STDERR = 2
+STDERR = Path("/proc/self/fd/2")
 
 FOR_THE_SERVER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a service manager's SIGTERM and the SIGHUP of a terminal that closes reach the whole group; the
@@ -230,17 +229,15 @@ def _errors() -> Iterator[int | None]:
 
     Waiting for a log that nobody reads, it would neither work nor end. What a pipe has no room for is lost.
     """
-    try:
-        if not stat.S_ISFIFO(os.fstat(STDERR).st_mode):
-            raise OSError
-        fd = os.open(f"/proc/self/fd/{STDERR}", os.O_WRONLY | os.O_NONBLOCK)
-    except OSError:
-        yield None  # ours, if we have any: no pipe, or a system that cannot open it anew
-        return
+    fd = None  # as it is, where it is no pipe, or the system cannot open it anew
+    with contextlib.suppress(OSError):
+        if STDERR.is_fifo():
+            fd = os.open(STDERR, os.O_WRONLY | os.O_NONBLOCK)
     try:
         yield fd
     finally:
-        os.close(fd)
+        if fd is not None:
+            os.close(fd)
 
 
 @contextlib.contextmanager

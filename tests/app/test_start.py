@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from app.logs import BackgroundHandler
 from app.options import load
 from app.start import CannotStart, granted, listen, tell
+from tests.redirecting import fill, piped, redirected
 from tests.starving import granting
 
 
@@ -61,43 +60,19 @@ def test_what_is_no_host_is_told_in_a_line(host: str) -> None:
     assert len(line) < 200
 
 
-@contextmanager
-def heard() -> Iterator[tuple[int, int]]:
-    """Standard output goes to a pipe, of which both ends are given."""
-    before = os.dup(1)
-    read, write = os.pipe()
-    os.dup2(write, 1)
-    try:
-        yield read, write
-    finally:
-        os.dup2(before, 1)
-        for each in (before, read, write):
-            os.close(each)
-
-
 def test_a_line_is_told_to_whoever_reads() -> None:
-    with heard() as (read, _):
+    with piped(1) as (read, _):
         tell("Here I am")
         assert os.read(read, 99) == b"Here I am\n"
 
 
 def test_who_does_not_read_holds_nobody_up() -> None:
-    with heard() as (read, write):
-        os.set_blocking(write, False)
-        with suppress(BlockingIOError):
-            while True:
-                os.write(write, bytes(1 << 12))
-        os.set_blocking(write, True)
+    with piped(1) as (read, write):
+        fill(write)
         tell("Here I am")
         assert b"Here" not in os.read(read, 1 << 20)
 
 
 def test_where_nobody_can_read_nothing_is_told() -> None:
-    before = os.dup(1)
-    with Path("/dev/full").open("wb") as full:
-        os.dup2(full.fileno(), 1)
-        try:
-            tell("Here I am")
-        finally:
-            os.dup2(before, 1)
-            os.close(before)
+    with Path("/dev/full").open("wb") as full, redirected(1, full.fileno()):
+        tell("Here I am")

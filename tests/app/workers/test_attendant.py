@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from app.workers.attendant import SACRIFICE, UNEXPECTED_STATUS
 from app.workers.channel import Message, messages, pack
 from app.workers.child import LIBRARY_STATUS, _errors
+from tests.redirecting import fill, piped, redirected
 
 STARTED = """
 import sys
@@ -111,7 +112,8 @@ def test_after_an_error_it_does_not_end_as_if_a_library_had_found_no_memory() ->
 
 
 def test_it_ends_after_an_error_that_it_cannot_tell() -> None:
-    with full_pipe() as full, stderr_as(full), _errors() as errors, attending(errors) as it:
+    with piped(2) as (_, write), _errors() as errors, attending(errors) as it:
+        fill(write)
         assert errors is not None
         with pytest.raises(BlockingIOError):
             os.write(errors, b"more")
@@ -121,36 +123,8 @@ def test_it_ends_after_an_error_that_it_cannot_tell() -> None:
 
 
 def test_a_log_that_is_no_pipe_is_everybodys(tmp_path: Path) -> None:
-    with (tmp_path / "log").open("w") as log, stderr_as(log.fileno()), _errors() as errors:
+    with (tmp_path / "log").open("w") as log, redirected(2, log.fileno()), _errors() as errors:
         assert errors is None
-
-
-@contextmanager
-def full_pipe() -> Iterator[int]:
-    """The end for writing of a pipe that has no room, whose writers wait."""
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    with suppress(BlockingIOError):
-        while True:
-            os.write(writing, bytes(4096))
-    os.set_blocking(writing, True)
-    try:
-        yield writing
-    finally:
-        os.close(reading)
-        os.close(writing)
-
-
-@contextmanager
-def stderr_as(fd: int) -> Iterator[None]:
-    """Another stderr for this process."""
-    own = os.dup(2)
-    os.dup2(fd, 2)
-    try:
-        yield
-    finally:
-        os.dup2(own, 2)
-        os.close(own)
 
 
 def test_it_ends_in_order_when_the_server_was_gone_before_it_was_ready() -> None:
