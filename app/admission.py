@@ -11,13 +11,17 @@ from typing import NamedTuple
 
 from app.draining import DrainRate
 from app.errors import QueueFull
-from app.promises import GRACE_S, LONGEST_S, NOBODY, Promises, Visitor
+from app.promises import GRACE_S, LONGEST_S, SLOTS_PER_S, Capacity, Promises
+from app.visitor import NOBODY, Visitor
 
-RETRY_MIN_S, RETRY_MAX_S = 1.0, 60.0
+RETRY_MIN_S, RETRY_MAX_S = 1.0, float(LONGEST_S)
 """Bounds of `Retry-After`."""
 
 HELD = 0.5
 """Most of the queue that is kept from newcomers for those who were told to come."""
+
+SOLE_S = 0.1
+"""For how long after its time the only place is held: nobody else has it meanwhile."""
 
 GATHERED_S = 0.1
 """For how long before its time several places are held at least: a crowd may come, and the server halt."""
@@ -68,6 +72,7 @@ class Admission:
 
     Args:
         what: is let in, for the refused.
+        capacity: for promises, if it is shared.
 
     Attributes:
         requests, nbytes: that have permits.
@@ -75,11 +80,13 @@ class Admission:
         waiting: how many, of how many bytes, wait without one for their turn to send, by address.
     """
 
-    def __init__(self, limits: QueueLimits, what: str = "requests") -> None:
+    def __init__(
+        self, limits: QueueLimits, what: str = "requests", capacity: Capacity | None = None
+    ) -> None:
         self._limits = limits
         self._what = what
         self._rate = DrainRate()
-        self._promises = Promises()
+        self._promises = Promises(capacity)
         self._uncrowded = limits.requests * (1 - HELD)
         self._uncrowded_bytes = limits.nbytes * (1 - HELD)
         self._told = _Told(-math.inf, "", 0, 0.0, 0.0, 0.0)
@@ -121,7 +128,7 @@ class Admission:
         limits = self._limits
         if not held or (held < limits.requests and nbytes <= limits.nbytes):
             room = waited or self._leaves_room(held, nbytes, now, placed)
-            if room or self._promises.claim(visitor, now) is not None:
+            if room or self._promises.claim(visitor, now, early=self._early(held)) is not None:
                 return None
         return self._refusal(held, awaited, asked, now, visitor)
 
@@ -149,11 +156,12 @@ class Admission:
                 raise refusal
         # Who had reserved a place was given what it was promised then.
         if self._promises and not reserved:
+            crowded = self.crowded(1)
+            leaves = crowded and self._leaves_room(self.requests, self.nbytes + nbytes, now)
             # Where it is crowded, those who have a place anyway leave promises to those who have none else.
-            leaves = not visitor.name and self.crowded(1)
-            leaves = leaves and self._leaves_room(self.requests, self.nbytes + nbytes, now)
-            grace = GRACE_S if leaves else 0.0
-            promise = self._promises.claim(visitor, now, grace)
+            grace = GRACE_S if leaves and not visitor.name else 0.0
+            early = self._early(self.requests) if crowded and not leaves else 0.0
+            promise = self._promises.claim(visitor, now, grace, early)
             if promise is not None:
                 self._promises.keep(promise)
         self._rate.advance(now, busy=self._busy)
@@ -215,6 +223,10 @@ class Admission:
         self._promises.advance(now)
         return not self.requests and not self._promises
 
+    def close(self) -> None:
+        """Nobody will ask any more."""
+        self._promises.close()
+
     @property
     def _busy(self) -> bool:
         """Whether there is something to work on."""
@@ -231,7 +243,7 @@ class Admission:
         places = min(limits.requests, limits.nbytes / each) if each else limits.requests
         others = limits.requests - held - 1
         most = others if placed else limits.requests
-        most = min(most, int(HELD * places) or int(self._promises.trusted(now)))
+        most = min(most, int(HELD * places) or int(self._promises.trusted(now, SOLE_S)))
         told, asked = self._promises.held(now, self._told.ahead)
         # Those told to come may ask for more than those have who have permits; nobody stands idle for it.
         if asked > HELD * limits.nbytes:
@@ -240,6 +252,10 @@ class Admission:
         kept = min(told, most)
         room = max(kept * each, asked)
         return not kept or (kept <= others and nbytes + room <= limits.nbytes)
+
+    def _early(self, held: int) -> float:
+        """How early a promise may be called in: while nobody has the place, whom it is kept for may."""
+        return 0.0 if held else self._told.ahead + 1 / SLOTS_PER_S
 
     def _refusal(
         self, held: int, awaited: int, asked: int, now: float, visitor: Visitor

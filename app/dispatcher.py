@@ -23,11 +23,11 @@ from app.cost import check_cost, tensor_bytes, work
 from app.errors import DeadlineExceeded, QueueFull, ShuttingDown, WorkersUnavailable
 from app.few import BRIEF, Few, within
 from app.jobs import Answer, Done, Job, Observer, Pending, Write
-from app.promises import Visitor
 from app.record import Record
 from app.reservation import Reservation
 from app.runner import Runner
 from app.staffing import DispatchLimits, worker_maker
+from app.visitor import Visitor
 from app.workers.berths import Berths
 from app.workers.pool import Pool
 from app.workers.task import Worker

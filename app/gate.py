@@ -25,11 +25,11 @@ from app.heads import Head, Headers
 from app.leftover import MOST_REST, ends_connection
 from app.lifecycle import Lifecycle
 from app.problems import problem
-from app.promises import Visitor
 from app.record import Record
 from app.scribe.desks import Desks
 from app.telemetry import Telemetry
 from app.transport import head
+from app.visitor import Visitor
 
 KNOWN_HEADS = 256
 """Heads remembered; beyond it, all are forgotten."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import engine
 from app.batcher import Entry
-from app.promises import NOBODY, Visitor
+from app.visitor import NOBODY, Visitor
 from app.wire import Piece
 
 

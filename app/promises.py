@@ -16,10 +16,11 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from typing import NamedTuple
 
-CAPACITY = 1 << 16
-"""Promises kept; beyond it, no more are made."""
+from app.visitor import Key, Visitor
+
+CAPACITY = 1 << 17
+"""Promises kept at most, half of them of one queue or caller; beyond it, no more are made."""
 
 EARLY_S = 0.25
 """How much before its time somebody with a name may come: clocks and timers differ."""
@@ -63,41 +64,25 @@ MOSTLY = 0.5
 """Part of the promises called in with which those who are told to come are trusted to."""
 
 
-Key = str | int
-"""Of a promise: its visitor's, or below 0 where that visitor may come over any connection.
+class Capacity:
+    """Room for promises, shared by several `Promises`: each may have as many as there is room for more.
 
-Promises are entries of dictionaries and no objects of their own: there are thousands, and Python would look
-through them again and again for circles.
-"""
-
-
-class Visitor(NamedTuple):
-    """Who sends a request.
-
-    Attributes:
-        name: that the client gave the request; empty where it gave none.
-        connection: a number of its own for each connection; 0 where it is not known.
-        address: of the client.
+    So one who is told to come again and again leaves room for the others.
     """
 
-    name: str = ""
-    connection: int = 0
-    address: str = ""
-
-    @property
-    def key(self) -> Key:
-        """What it is known by; 0 where it cannot be told from others."""
-        return f"{self.address} {self.name}" if self.name else self.connection
-
-
-NOBODY = Visitor()
-"""Somebody who cannot be told from others."""
+    def __init__(self) -> None:
+        self.left = CAPACITY
 
 
 class Promises:
-    """What was promised to whom."""
+    """What was promised to whom.
 
-    def __init__(self) -> None:
+    Args:
+        capacity: if it is shared.
+    """
+
+    def __init__(self, capacity: Capacity | None = None) -> None:
+        self._capacity = capacity or Capacity()
         self._due: dict[Key, float] = {}  # of all that are open
         self._address: dict[Key, str] = {}  # that may call it in, where no visitor's key does
         self._loose: dict[str, list[tuple[float, int]]] = {}  # heaps of such, by address
@@ -175,7 +160,9 @@ class Promises:
             self._renew(key, now)
             self._file(key, due)
 
-    def claim(self, visitor: Visitor, now: float, grace: float = 0.0) -> Key | None:
+    def claim(
+        self, visitor: Visitor, now: float, grace: float = 0.0, early: float = 0.0
+    ) -> Key | None:
         """The promise that a visitor may call in now, if there is one; `keep` calls it in.
 
         One that any visitor of the address may is this one's own from then on, so that those who come
@@ -183,10 +170,11 @@ class Promises:
 
         Args:
             grace: seconds from its time on in which it is not, where any visitor of an address may.
+            early: seconds before its time in which it is, where this visitor alone may.
         """
         key = visitor.key
         due = self._due.get(key)
-        early = EARLY_S if visitor.name else EARLY_NAMELESS_S
+        early = max(early, EARLY_S if visitor.name else EARLY_NAMELESS_S)
         if due is not None and due - early <= now <= due + LATE_S:
             return key
         if visitor.name:
@@ -237,9 +225,9 @@ class Promises:
             self._held_in = within
         return self._obedience * self._held, self._obedience * self._held_bytes
 
-    def trusted(self, now: float) -> bool:
-        """Whether those who are told to come do, for the most part, and none of them is missed."""
-        missed = range(_slot(now - LATE_S), _slot(now - HELD_S))
+    def trusted(self, now: float, held_s: float = HELD_S) -> bool:
+        """Whether those who are told to come do, for the most part, and none was missed before so long."""
+        missed = range(_slot(now - LATE_S), _slot(now - held_s))
         return self._obedience > MOSTLY and not any(slot in self._slots for slot in missed)
 
     def advance(self, now: float) -> None:
@@ -252,6 +240,10 @@ class Promises:
             self._oldest += 1
         self._oldest = last  # days may have passed since somebody was refused
 
+    def close(self) -> None:
+        """Nobody will come for any, nor will others be made."""
+        self._capacity.left += len(self._due)
+
     def _renew(self, key: Key, now: float) -> None:
         """Whoever it is for is promised one thing only."""
         self.advance(now)
@@ -260,8 +252,9 @@ class Promises:
 
     def _file(self, key: Key, due: float, nbytes: int = 0) -> None:
         """Make a promise, unless there are too many."""
-        if len(self._due) >= CAPACITY:
+        if len(self._due) >= self._capacity.left:
             return
+        self._capacity.left -= 1
         self._due[key] = due
         slot, second = _slot(due), int(due)
         if slot in self._held_in:
@@ -273,6 +266,7 @@ class Promises:
     def _drop(self, key: Key) -> int:
         """Forget a promise; tells for how many bytes it was."""
         due = self._due.pop(key)
+        self._capacity.left += 1
         slot, second = _slot(due), int(due)
         nbytes = self._slots[slot].pop(key)
         if slot in self._held_in:

@@ -15,10 +15,8 @@ from dataclasses import dataclass
 
 from app.admission import HELD, Admission, QueueLimits
 from app.errors import RateLimited
-from app.promises import NOBODY, Promises, Visitor
-
-LONGEST_S = 60
-"""The latest that anybody is told to come, unless its allowance takes longer by itself."""
+from app.promises import CAPACITY, LATE_S, LONGEST_S, Capacity, Promises
+from app.visitor import NOBODY, Visitor
 
 FEW_CALLERS = 4096
 """So many are remembered without looking for those whose allowance is whole again."""
@@ -51,6 +49,8 @@ class Quotas:
         self._told: dict[str, float] = {}  # when it would be whole, if all the refused came
         self._promises: dict[str, Promises] = {}  # of those told
         self._under_way: dict[str, Admission] = {}
+        self._capacity = Capacity()  # for all these promises
+        self._clear_at = -math.inf
         # So many callers, in `_whole` and in `_under_way`, are remembered before it is seen who is at rest.
         self._forget_at = self._look_at = FEW_CALLERS
 
@@ -63,6 +63,8 @@ class Quotas:
         Raises:
             RateLimited: it is one too many; says when the next will not be.
         """
+        if self._capacity.left < CAPACITY / 2 and now >= self._clear_at:
+            self._clear(now)
         # Whoever comes without a name may call in what was promised to any such of the caller's.
         visitor = visitor if visitor.name else visitor._replace(address=caller)
         permits = self._permits(caller, now) if self._limits.at_once else None
@@ -98,13 +100,25 @@ class Quotas:
             if len(self._under_way) >= self._look_at:
                 self._forget_idle(now)
             at_once = self._limits.at_once
-            permits = self._under_way[caller] = Admission(QueueLimits(at_once, at_once))
+            permits = self._under_way[caller] = Admission(
+                QueueLimits(at_once, at_once), capacity=self._capacity
+            )
         return permits
+
+    def _clear(self, now: float) -> None:
+        """Forget what those were promised who do not come any more, as it takes room from others."""
+        self._clear_at = now + LATE_S
+        for promises in self._promises.values():
+            promises.advance(now)
+        self._forget_idle(now)
 
     def _forget_idle(self, now: float) -> None:
         """Forget those at rest; where there are still too many, all that have nothing under way."""
         there = {name: each for name, each in self._under_way.items() if not each.at_rest(now)}
         if len(there) > MOST_CALLERS // 2:
+            for each in there.values():
+                if not each.requests:
+                    each.close()
             there = {name: each for name, each in there.items() if each.requests}
         self._under_way = there
         self._look_at = max(FEW_CALLERS, 2 * len(there))
@@ -146,9 +160,8 @@ class Quotas:
             last = sorted(self._whole, key=self._whole.__getitem__)[-MOST_CALLERS // 2 :]
             self._whole = {name: self._whole[name] for name in last}
             self._told = {name: told[name] for name in last if name in told}
-        self._promises = {
-            name: self._promises[name] for name in self._promises if name in self._told
-        }
+        for name in self._promises.keys() - self._told.keys():
+            self._promises.pop(name).close()
         self._forget_at = min(max(FEW_CALLERS, 2 * len(self._whole)), MOST_CALLERS)
 
     def _tell(
@@ -158,7 +171,7 @@ class Quotas:
         told = max(self._told.get(caller, whole), whole)
         wait = max(1, math.ceil(told - now - ahead))
         longest = max(LONGEST_S, math.ceil(whole - now - ahead))
-        promises = self._promises.setdefault(caller, Promises())
+        promises = self._promises.setdefault(caller, Promises(self._capacity))
         if wait <= longest:  # mostly those who are told so much later do not come
             self._told[caller] = max(told, now + wait) + each
             promises.note(visitor, now, now + wait)

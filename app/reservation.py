@@ -12,8 +12,8 @@ from time import monotonic
 
 from app.admission import Admission
 from app.lanes import PACED_BYTES
-from app.promises import Visitor
 from app.record import Record
+from app.visitor import Visitor
 
 LOOK_S = 1.0
 """How often it is seen whether the body comes fast enough."""

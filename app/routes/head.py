@@ -11,10 +11,10 @@ from starlette.types import Receive, Scope
 
 from app.edge import CONNECTION, client_request_id
 from app.errors import DeadlineExceeded, InvalidHeader
-from app.promises import Visitor
 from app.record import Record
 from app.reservation import Reservation
 from app.settings import Settings
+from app.visitor import Visitor
 from app.wire import Exchange
 from engine.errors import Issue
 

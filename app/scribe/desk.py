@@ -25,10 +25,10 @@ from app.errors import (
     WorkerCrashed,
     WorkersUnavailable,
 )
-from app.promises import NOBODY, Visitor
 from app.scribe.letters import Letter, Reading, Writing, reading_room, writing_room
 from app.scribe.orders import Order, Orders
 from app.scribe.process import Scribe, ScribeOptions, Written
+from app.visitor import NOBODY, Visitor
 from app.wire import DecodeLimits, Exchange, PlanRequest, Request
 from app.workers.channel import Message
 from app.workers.pool import Pool

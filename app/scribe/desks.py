@@ -12,8 +12,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from app.promises import NOBODY, Visitor
 from app.scribe.desk import Desk, DeskLimits, scribe_maker
+from app.visitor import NOBODY, Visitor
 from app.wire import Exchange, PlanRequest, Request
 
 LARGE_BYTES = 64 << 10

@@ -8,13 +8,14 @@ from app.admission import (
     GATHERED_S,
     RETRY_MAX_S,
     RETRY_MIN_S,
+    SOLE_S,
     TOLD_S,
     Admission,
     QueueLimits,
 )
 from app.draining import DrainRate
 from app.errors import QueueFull
-from app.promises import NOBODY, Visitor
+from app.visitor import NOBODY, Visitor
 
 
 def test_permits_are_counted_and_come_back() -> None:
@@ -105,9 +106,33 @@ def test_the_only_place_is_kept_for_who_was_told_to_come(limits: QueueLimits, ea
     assert refusal.detail.startswith("0 requests with 0 bytes wait")
     assert admission.refusal(each, 1.0, told) is None
     # Where it is not taken in its time, others may have it.
-    assert admission.refusal(each, 1.6, Visitor("another")) is None
+    assert admission.refusal(each, 1.0 + SOLE_S / 2, Visitor("another")) is not None
+    assert admission.refusal(each, 1.05 + SOLE_S, Visitor("another")) is None
     admission.acquire(each, 1.7, told)
     assert admission.refusal(each, 1.8, newcomer) is not None
+
+
+@pytest.mark.parametrize("told", [Visitor("told"), Visitor("", 1)])
+def test_the_only_place_is_kept_from_nobody_whom_it_is_kept_for(told: Visitor) -> None:
+    admission = Admission(QueueLimits(1, 100))
+    admission.acquire(1, 0.0)
+    assert admission.refusal(1, 0.0, told) is not None
+    assert admission.refusal(1, 0.5, told) is not None  # somebody has it
+    admission.release(1, 0.6)
+    assert admission.refusal(1, 1.0, Visitor("newcomer", 2)) is not None
+    admission.acquire(1, 1.0, told)
+    assert len(admission._promises) == 1  # that of the newcomer
+
+
+def test_who_comes_early_where_there_are_several_places_has_its_promise_still() -> None:
+    admission, told = Admission(QueueLimits(2, 100)), Visitor("told")
+    for _ in range(2):
+        admission.acquire(1, 0.0)
+    assert admission.refusal(1, 0.0, told) is not None
+    for _ in range(2):
+        admission.release(1, 0.1)
+    admission.acquire(1, 0.2, told)
+    assert len(admission._promises) == 1
 
 
 def test_the_only_place_is_kept_from_when_it_would_not_fall_free_again() -> None:

@@ -17,7 +17,7 @@ from app import at_once, few
 from app.at_once import AtOnce
 from app.errors import DeadlineExceeded, LimitExceeded, QueueFull, ShuttingDown
 from app.jobs import Answer
-from app.promises import NOBODY, Visitor
+from app.visitor import NOBODY, Visitor
 from engine.errors import InvalidIndices
 from engine.threads import get_threads
 from tests.app.dispatching import (

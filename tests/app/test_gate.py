@@ -17,8 +17,8 @@ from app.heads import HEAD_BYTES, parted
 from app.leftover import LONG_REST
 from app.lifecycle import Lifecycle
 from app.problems import problem
-from app.promises import Visitor
 from app.telemetry import Telemetry
+from app.visitor import Visitor
 
 FULL = QueueFull("8 requests wait.", retry_after=3)
 KNOWN = Known("conv", "forward", 10, 99, 123)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import heapq
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import RateLimited
-from app.promises import Visitor
-from app.quotas import FEW_CALLERS, LONGEST_S, MOST_CALLERS, Quotas
+from app.promises import CAPACITY, LATE_S, LONGEST_S
+from app.quotas import FEW_CALLERS, MOST_CALLERS, Quotas
+from app.visitor import Visitor
 from tests.app.limits import quota_limits
 
 
@@ -173,14 +175,17 @@ def test_of_too_many_who_may_come_again_nobody_is_remembered() -> None:
         quotas.leave(str(number), 0.0)
         assert len(quotas._under_way) <= MOST_CALLERS
     assert remembered(quotas) <= 1
+    assert quotas._capacity.left >= CAPACITY - 1
 
 
 def test_callers_at_rest_are_forgotten() -> None:
     quotas = Quotas(quota_limits(rate=10.0))
     for number in range(10 * FEW_CALLERS):
         refused(quotas, f"caller {number}", number / 100)
-        refused(quotas, f"caller {number}", number / 100)
+        refused(quotas, f"caller {number}", number / 100, "again")
     assert remembered(quotas) <= FEW_CALLERS + 1
+    open_ = sum(map(len, quotas._promises.values()))
+    assert quotas._capacity.left == CAPACITY - open_ < CAPACITY
 
 
 def test_no_more_callers_are_remembered_than_stated() -> None:
@@ -193,6 +198,26 @@ def test_no_more_callers_are_remembered_than_stated() -> None:
     # Those that were let in last have the longest to wait.
     assert refused(quotas, str(2 * MOST_CALLERS - 1), 2 * MOST_CALLERS / 1000) > 0.0
     assert refused(quotas, "0", 2 * MOST_CALLERS / 1000) == 0.0
+
+
+@pytest.mark.parametrize("limits", [{"rate": 10.0}, {"at_once": 1}])
+def test_promises_of_all_callers_together_are_bounded(limits: dict[str, Any]) -> None:
+    """None takes the room of others for longer than it is waited for."""
+    quotas = Quotas(quota_limits(**limits))
+
+    def fill(caller: str, now: float) -> int:
+        before = quotas._capacity.left
+        quotas.enter(caller, now)
+        for number in range(30):
+            with pytest.raises(RateLimited):
+                quotas.enter(caller, now, Visitor(str(number), 1, caller))
+        quotas.leave(caller, now)
+        return before - quotas._capacity.left
+
+    quotas._capacity.left = 100
+    assert [fill(caller, 0.0) for caller in "abcdef"] == [30, 30, 20, 10, 5, 3]
+    fill("a", 1.0 + LONGEST_S + LATE_S)
+    assert quotas._capacity.left == 70
 
 
 def test_who_names_nothing_and_comes_over_another_connection_is_let_in_when_told() -> None:

@@ -12,9 +12,9 @@ from app import reservation
 from app.admission import RESERVED, Admission, QueueLimits
 from app.errors import QueueFull
 from app.lanes import PACED_BYTES
-from app.promises import NOBODY, Visitor
 from app.record import Record
 from app.reservation import FAST_BYTES, Reservation
+from app.visitor import NOBODY, Visitor
 
 LOOK_S = 0.05
 

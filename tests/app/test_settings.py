@@ -15,9 +15,9 @@ import pytest
 from app import __version__
 from app.main import create_app
 from app.options import SettingsError, load, unknown
-from app.promises import NOBODY
 from app.setting import MOST, Row
 from app.settings import ROWS, Settings, table
+from app.visitor import NOBODY
 from app.workers.cpus import available_cpus
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -28,11 +28,11 @@ from app.errors import (
     WorkerCrashed,
     WorkersUnavailable,
 )
-from app.promises import Visitor
 from app.scribe import desk as desks
 from app.scribe import process
 from app.scribe.desk import Desk, DeskLimits, scribe_maker
 from app.scribe.process import Scribe, ScribeOptions
+from app.visitor import Visitor
 from app.wire import PlanRequest, Request, encode
 from app.workers import pool
 from app.workers.task import SUSPENDED, ComputeFailed
