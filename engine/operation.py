@@ -28,6 +28,7 @@ class Operation(ABC):
         config: the config dataclass.
         forward_inputs, backward_inputs: tensor names, True where required.
         examples: small configs with shapes, for documentation and smoke tests.
+        meanings: of tensors, where `TENSORS` does not say what they are here.
     """
 
     name: ClassVar[str]
@@ -37,6 +38,7 @@ class Operation(ABC):
     backward_inputs: ClassVar[Mapping[str, bool]]
     algorithms: ClassVar[tuple[str, ...]] = ("direct",)
     examples: ClassVar[tuple[Mapping[str, Any], ...]]
+    meanings: ClassVar[Mapping[str, str]] = {}
 
     def inputs(self, action: Action) -> Mapping[str, bool]:
         """Tensor names of an action, True where required."""
@@ -147,13 +149,14 @@ TENSORS = {
 def describe_tensors(operation: Operation) -> dict[str, dict[str, str]]:
     """Each tensor's meaning and its part in each action: required, optional or output."""
     found: dict[str, dict[str, str]] = {}
+    meanings = {**TENSORS, **operation.meanings}
     for action in ACTIONS:
         inputs = operation.inputs(action)
         parts = {name: "required" if needed else "optional" for name, needed in inputs.items()}
         names = operation.outputs() if action == "forward" else operation.wantable(tuple(inputs))
         parts.update(dict.fromkeys(names, "output"))
         for name, part in parts.items():
-            found.setdefault(name, {"description": TENSORS[name]})[action] = part
+            found.setdefault(name, {"description": meanings[name]})[action] = part
     return found
 
 

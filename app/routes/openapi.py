@@ -52,6 +52,9 @@ _REFUSALS: dict[str, list[str]] = {}
 for _kind in sorted(KINDS, key=lambda kind: kind.status):
     _REFUSALS.setdefault(str(_kind.status), []).append(_kind.title)
 
+_ANYWHERE = ("400", "408", "431", "500", "503")
+"""What any request may be answered, whatever it asks for."""
+
 
 def describe(catalogue: Mapping[str, Mapping[str, Any]], settings: Settings) -> Schema:
     """The whole document."""
@@ -222,7 +225,6 @@ def _documents(settings: Settings) -> Schema:
     for path, name in (("/v1/operations", "Operations"), ("/v1/limits", "Limits")):
         content = paths[path]["get"]["responses"]["200"]["content"]
         content[_JSON]["schema"] = ref("schemas", name)
-    paths["/readyz"]["get"]["responses"]["503"] = ref("responses", "503")
     paths["/metrics"] = {"get": _document("/metrics", "Metrics in Prometheus' text format.")}
     paths["/metrics"]["get"]["responses"]["200"]["content"] = {
         "text/plain": {"schema": {"type": "string"}}
@@ -242,7 +244,8 @@ def _document(path: str, text: str) -> Schema:
                 "headers": _headers(),
                 "content": {_JSON: {"schema": ANYTHING}},
             }
-        },
+        }
+        | {status: ref("responses", status) for status in _ANYWHERE},
     }
 
 

@@ -1,8 +1,8 @@
-"""JSON that parses and is refused all the same, and where in a body that is.
+"""Bodies that parse and are refused all the same, and where in JSON that is.
 
-The parser tells of a map, or of a number, not of its place. So whoever refuses a body looks where in its
-text the first fault is, and what leads there, without a loop in Python over what stands before it: a body
-may have ten thousand lists that cost their sender five bytes each.
+The parser of JSON tells of a map, or of a number, not of its place. So whoever refuses a body looks where
+in its text the first fault is, and what leads there, without a loop in Python over what stands before it: a
+body may have ten thousand lists that cost their sender five bytes each.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Fault(NamedTuple):
 
     msg: str
     expected: str | None = None
-    got: str | None = None
+    got: object = None
     below: Loc = ()
     literal: bool = False
 

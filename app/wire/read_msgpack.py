@@ -7,7 +7,7 @@ takes any element type that NumPy has.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgpack
@@ -15,6 +15,7 @@ import msgpack
 from app.errors import MalformedBody
 from app.wire import lift
 from app.wire.elements import Array, from_bytes, read_dtype, read_fields, read_shape
+from app.wire.faults import Fault
 from app.wire.limits import DecodeLimits
 from app.wire.plain import kind, too_deep, too_many_values
 from engine.errors import Loc
@@ -31,10 +32,11 @@ def load(body: lift.Body, limits: DecodeLimits) -> object:
         MalformedBody: it is not one msgpack value, or it breaks a limit.
     """
     values = used = 0
+    faults: list[Fault] = []
 
     def count(more: int) -> None:
         nonlocal values
-        values += 1 + more
+        values += more
         if values > limits.max_values:
             raise too_many_values(limits)
 
@@ -42,9 +44,14 @@ def load(body: lift.Body, limits: DecodeLimits) -> object:
         count(len(items))
         return items
 
-    def on_map(pairs: list[tuple[str | bytes, object]]) -> dict[str, object]:
+    def on_map(pairs: list[tuple[object, object]]) -> object:
         count(len(pairs))
-        return _map(pairs)
+        made = _map(pairs)
+        if isinstance(made, Fault):
+            faults.append(
+                made
+            )  # the unpacker does not say where it is; that is seen once all is there
+        return made
 
     def on_extension(code: int, data: bytes) -> memoryview:
         nonlocal used
@@ -57,10 +64,10 @@ def load(body: lift.Body, limits: DecodeLimits) -> object:
     if len(body) >= limits.view_bytes:
         body, lifted = lift.lift(body, limits.view_bytes)
     try:
-        return msgpack.unpackb(
+        value = msgpack.unpackb(
             body,
             raw=False,
-            strict_map_key=True,
+            strict_map_key=False,
             list_hook=on_list,
             object_pairs_hook=on_map,
             ext_hook=on_extension,
@@ -71,6 +78,9 @@ def load(body: lift.Body, limits: DecodeLimits) -> object:
         )
     except (ValueError, msgpack.UnpackException) as error:
         raise _explained(error, limits, sum(each.saved for each in lifted[used:])) from None
+    if faults:
+        raise _located(value) or faults[0].at(())
+    return value
 
 
 def tensor(value: object, name: str, limits: DecodeLimits) -> Array:
@@ -126,7 +136,7 @@ def _binary(data: object, loc: Loc) -> bytes | memoryview:
     return data
 
 
-def _map(pairs: list[tuple[str | bytes, object]]) -> dict[str, object]:
+def _map(pairs: list[tuple[object, object]]) -> dict[str, object] | Fault:
     """Make a map, whose keys are binary only where it is an array of `msgpack-numpy`."""
     result: dict[str, object] = {}
     binary = None
@@ -135,17 +145,35 @@ def _map(pairs: list[tuple[str | bytes, object]]) -> dict[str, object]:
         if name is not key:
             binary = key
         if not isinstance(name, str):
-            raise _binary_key(name)
+            return _no_text(name)
         if name in result:
-            raise MalformedBody.at((), f"the key {name[:64]!r} appears twice in one map")
+            return Fault(f"the key {name[:64]!a} appears twice in one map", below=(name[:64],))
         result[name] = value
     if binary is not None and not {"nd"} <= result.keys() <= set(NUMPY_FIELDS):
-        raise _binary_key(binary)
+        return _no_text(binary)
     return result
 
 
-def _binary_key(key: object) -> MalformedBody:
-    return MalformedBody.at((), "the keys of a map are text", "str", key)
+def _no_text(key: object) -> Fault:
+    """Of a key that is none, of a map."""
+    got = key if isinstance(key, bytes | int | float) else kind(key)
+    return Fault("the keys of a map are text", "str", got)
+
+
+def _located(value: object) -> MalformedBody | None:
+    """The error of the first fault in a value, with the path that leads there."""
+    waiting: list[tuple[Loc, object]] = [((), value)]
+    while waiting:
+        loc, value = waiting.pop()
+        items: Iterable[tuple[str | int, object]] = ()
+        if isinstance(value, Fault):
+            return value.at(loc)
+        if isinstance(value, dict):
+            items = value.items()
+        elif isinstance(value, list):
+            items = enumerate(value)
+        waiting.extend(reversed([((*loc, step), item) for step, item in items]))
+    return None
 
 
 def _extension(code: int) -> MalformedBody:
@@ -196,7 +224,6 @@ _LONG: Final = {
 _EXTENSION: Final = "it has an extension type"
 
 _REASONS: Final = {
-    "strict_map_key": "it has a map whose keys are not text",
     "max_ext_len": _EXTENSION,
     "timestamp": _EXTENSION,
     "incomplete": "it ends in the middle of a value",

@@ -36,6 +36,11 @@ class ActivationOperation(Parameterless):
         {"config": {"name": "elu", "alpha": 0.5}, "shapes": {"x": [2, 3, 5]}},
     )
 
+    meanings: ClassVar[Mapping[str, str]] = {
+        "x": "Input, samples first.",
+        "y": "Output, in the shape of `x`.",
+    }
+
     def read_config(self, config: object, dims: int) -> Activation:
         return ActivationKind().read_map(fields_of(config), LOC, dims)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,14 @@ def test_every_name_of_ours_in_the_table_exists() -> None:
     catalogue = engine.operations()
     known = str(catalogue) + str(FLOATS + INTEGERS) + "forward backward plan NWC NCW NDHWC NCDHW"
     assert [name for name in FOREIGN if name not in known] == []
+
+
+def test_what_tensors_are_is_said_with_fields_that_their_config_has() -> None:
+    for name, entry in engine.operations().items():
+        fields = entry["config"].get("properties", {})
+        for tensor, about in entry["tensors"].items():
+            named = re.findall("`([a-z_]*layout)`", about["description"])
+            assert fields.keys() >= set(named), (name, tensor)
 
 
 def test_counts_and_lists_of_names() -> None:

@@ -11,6 +11,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import engine
+from app.errors import (
+    HeadersTooLarge,
+    MalformedRequest,
+    RequestTimeout,
+    ShuttingDown,
+    TooManyConnections,
+)
 from app.options import load
 from app.problems import KINDS, problem
 from app.record import Record
@@ -196,6 +203,14 @@ def test_msgpack_takes_the_maps_of_msgpack_numpy() -> None:
 def test_every_refusal_is_described() -> None:
     responses = DOCUMENT["paths"]["/v1/conv/forward"]["post"]["responses"]
     assert responses.keys() == {"200"} | {str(kind.status) for kind in KINDS}
+
+
+def test_what_any_request_may_be_answered_is_described_everywhere() -> None:
+    anywhere = {MalformedRequest, RequestTimeout, HeadersTooLarge, TooManyConnections, ShuttingDown}
+    statuses = {"500"} | {str(STATUS[kind]) for kind in anywhere}
+    for path, methods in DOCUMENT["paths"].items():
+        for method in methods.values():
+            assert statuses <= method["responses"].keys(), path
 
 
 def test_refusals_say_which_headers_they_have() -> None:

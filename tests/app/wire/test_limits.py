@@ -23,14 +23,9 @@ def nested(levels: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize(
-    ("read", "beside"),
-    # A config, and one list in it; msgpack tells of the body and of its fields' names, too.
-    [(parse, 2), (unpack, 5)],
-    ids=["json", "msgpack"],
-)
-def test_values(read: Any, beside: int) -> None:
-    most = LIMITS.max_values - beside
+@BOTH
+def test_values(read: Any) -> None:
+    most = LIMITS.max_values - 2  # the config, and a list in it
     assert read({"config": {"a": [0] * most}}).config == {"a": [0] * most}
     assert "too many values" in refusal(read, {"config": {"a": [0] * (most + 1)}}).msg
 
