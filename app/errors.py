@@ -231,3 +231,11 @@ class WorkerCrashed(ServiceError):
     """The request ended worker after worker and is not tried on another."""
 
     summary = "Worker after worker ended while it computed this request, which is not tried again."
+
+    def __init__(self, limit_s: float | None = None) -> None:
+        """Name the limit, in seconds, where the last one was ended for it."""
+        super().__init__(
+            None
+            if limit_s is None
+            else f"It took longer than max_compute_s, {limit_s:g} s, and is not tried again."
+        )

@@ -29,6 +29,7 @@ from app.workers.offload import copying
 from app.workers.task import (
     BLAME,
     FATAL_BLAME,
+    STUCK,
     ComputeFailed,
     Outcome,
     Result,
@@ -240,7 +241,8 @@ class Runner:
         if len(members) == 1:
             members[0].blame += BLAME.get(reason, 1.0)
             if members[0].blame >= FATAL_BLAME:
-                members[0].fail(WorkerCrashed())
+                limit_s = self._max_compute_s if reason == STUCK else None
+                members[0].fail(WorkerCrashed(limit_s))
         self._again(members, alone=True)
 
     def _failed(self, members: list[Pending], error: Exception) -> None:

@@ -68,7 +68,8 @@ class Settings:
     max_held_bytes: int = _room(
         2 * GiB,
         4,
-        "Bodies held at once, of all requests and answers; beyond it new ones are refused.",
+        "Bodies held at once, of all requests and answers; beyond it new ones are refused. Of answers that "
+        "callers do not take, as much again at most does not count.",
     )
     max_connections: int = row(
         1000,

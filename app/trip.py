@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from app.jobs import Pending
-from app.workers.task import STOP_GRACE_S, SUSPENDED, WATCH_S, Worker, lost
+from app.workers.task import STOP_GRACE_S, STUCK, SUSPENDED, WATCH_S, Worker, lost
 
 
 @dataclass(eq=False, slots=True)
@@ -29,7 +29,7 @@ class Trip:
     give_up: float
     looked: float
     large: bool = False
-    reason: str = "stuck"
+    reason: str = STUCK
     killed: str | None = None
     timer: asyncio.TimerHandle | None = None
 

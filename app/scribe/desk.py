@@ -37,6 +37,7 @@ from app.workers.task import (
     CRASHED,
     FATAL_BLAME,
     STOP_GRACE_S,
+    STUCK,
     SUSPENDED,
     WATCH_S,
     WorkerDied,
@@ -210,7 +211,8 @@ class Desk:
         except WorkerDied as death:
             order.blame += BLAME.get(death.reason, 1.0)
             if order.blame >= FATAL_BLAME:
-                order.fail(WorkerCrashed())
+                limit_s = self._limits.work_s if death.reason == STUCK else None
+                order.fail(WorkerCrashed(limit_s))
             self._waiting.again(order)
             raise
         except Exception as error:  # noqa: BLE001 - it is the answer
@@ -236,7 +238,7 @@ class Desk:
             stuck += lost(now - looked)
             looked = now
             if now > stuck:
-                scribe.kill("stuck")
+                scribe.kill(STUCK)
                 return
             if scribe.suspended():
                 scribe.kill(SUSPENDED)

@@ -93,6 +93,9 @@ KILLED = "killed"
 EXHAUSTED = "memory"
 """Reason of death of a worker that could get no more memory."""
 
+STUCK = "stuck"
+"""The `WorkerDied.reason` of what computed for too long."""
+
 SUSPENDED = "suspended"
 """Reason of death of a worker that somebody else had stopped."""
 

@@ -199,7 +199,7 @@ async def test_a_request_that_kills_two_workers_is_named_and_its_mates_are_answe
         tasks = [rig.submit(given) for given in good]
         killer = rig.submit(job(faulty.DIE))
         gate.open()
-        with pytest.raises(WorkerCrashed):
+        with pytest.raises(WorkerCrashed, match="Worker after worker ended"):
             await killer
         assert [(await task).body for task in tasks] == list(map(expected, good))
         await held
@@ -264,7 +264,7 @@ async def test_a_stopped_worker_is_replaced_and_its_request_is_not_to_blame(
 @scenario
 async def test_a_call_beyond_the_compute_limit_is_ended() -> None:
     async with dispatching(max_compute_s=4.0) as rig:
-        with pytest.raises(WorkerCrashed):
+        with pytest.raises(WorkerCrashed, match="longer than max_compute_s, 4 s"):
             await rig.dispatcher.submit(job(faulty.FOR_EVER))
         await rig.dispatcher.submit(job())
     assert rig.observer.restarts == ["stuck", "stuck"]
@@ -285,7 +285,7 @@ async def test_a_call_of_the_thread_beyond_the_compute_limit_is_ended_as_well(
     async with dispatching(workers=0, max_compute_s=2.0) as rig:
         with monkeypatch.context() as patch:
             patch.setattr(engine, "run", until_stopped)
-            with pytest.raises(WorkerCrashed):
+            with pytest.raises(WorkerCrashed, match="longer than max_compute_s, 2 s"):
                 await rig.dispatcher.submit(job())
         assert len(begun) == 2
         assert rig.dispatcher.ready

@@ -220,7 +220,7 @@ async def test_a_letter_that_cannot_be_handed_over_is_answered_and_the_next_one_
 @scenario
 async def test_one_that_is_stuck_is_ended() -> None:
     async with at_desk(limits=replace(LIMITS, work_s=1.0)) as rig:
-        with pytest.raises(WorkerCrashed):
+        with pytest.raises(WorkerCrashed, match="longer than max_compute_s, 1 s"):
             await rig.read(faulty.FOR_EVER)
         assert x_of(await rig.read()) == [[[1, 2, 3]]]
     assert rig.deaths == ["stuck", "stuck"]
