@@ -186,9 +186,8 @@ class Admission:
         self.reserving += 1
         self.reserved += nbytes
 
-    def unreserve(self, nbytes: int, now: float) -> None:
+    def unreserve(self, nbytes: int) -> None:
         """Give such a permit back."""
-        self._rate.advance(now, busy=self._busy)
         self.reserving -= 1
         self.reserved -= nbytes
         self.requests -= 1

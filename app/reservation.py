@@ -72,7 +72,7 @@ class Reservation:
         self._watch_no_more()
         self._wait_no_more()
         if self._nbytes:
-            self._admission.unreserve(self._nbytes, monotonic())
+            self._admission.unreserve(self._nbytes)
             self._nbytes = 0
 
     def take(self, nbytes: int, now: float) -> None:

@@ -131,8 +131,51 @@ def test_who_comes_early_where_there_are_several_places_has_its_promise_still() 
     assert admission.refusal(1, 0.0, told) is not None
     for _ in range(2):
         admission.release(1, 0.1)
-    admission.acquire(1, 0.2, told)
+    admission.acquire(1, 0.6, told)
     assert len(admission._promises) == 1
+
+
+def test_who_comes_a_little_early_finds_the_only_place_however_fast_it_falls_free() -> None:
+    admission, told = Admission(QueueLimits(1, 100)), Visitor("", 1)
+    for hundredth in range(300):
+        admission.acquire(1, hundredth / 100)
+        admission.release(1, (hundredth + 0.1) / 100)
+    admission.acquire(1, 20.04)
+    assert admission.refusal(1, 20.04, told) is not None
+    admission.release(1, 20.05)
+    assert admission.refusal(1, 21.001, Visitor("newcomer", 2)) is not None
+    assert admission.refusal(1, 21.001, told) is None
+
+
+def test_it_is_crowded_where_half_of_either_limit_is_taken() -> None:
+    admission = Admission(QueueLimits(10, 100))
+    for _ in range(4):
+        admission.acquire(12, 0.0)
+    assert [admission.crowded(more) for more in (1, 2)] == [False, True]
+    admission.release(12, 0.0)
+    admission.acquire(15, 0.0)
+    assert admission.crowded(1)
+
+
+def test_places_are_held_for_what_has_no_bytes_as_well() -> None:
+    admission = Admission(QueueLimits(8, 8))
+    for _ in range(8):
+        admission.acquire(0, 0.0)
+    for number in range(3):
+        assert admission.refusal(0, number / 10, Visitor(str(number))) is not None
+    for _ in range(3):
+        admission.release(0, 1.0)
+    assert admission.refusal(0, 1.0, Visitor("newcomer")) is not None
+
+
+def test_a_place_is_held_with_as_many_bytes_as_others_have() -> None:
+    """Who was refused by its head alone may ask for more."""
+    admission = Admission(QueueLimits(1000, 100))
+    for _ in range(2):
+        admission.acquire(50, 0.0)
+    assert admission.refusal(1, 0.0, Visitor("told")) is not None
+    admission.release(50, 1.0)
+    assert admission.refusal(10, 1.0, Visitor("newcomer")) is not None
 
 
 def test_the_only_place_is_kept_from_when_it_would_not_fall_free_again() -> None:
@@ -231,10 +274,10 @@ def test_what_is_reserved_is_no_work() -> None:
 
 
 def test_places_that_are_reserved_are_none_that_drain() -> None:
-    admission = Admission(QueueLimits(requests=20, nbytes=10**6))
+    admission = Admission(QueueLimits(requests=20, nbytes=1 << 30))
     for _ in range(10):
         admission.acquire(1, 0.0)
-        admission.reserve(1, 0.0, NOBODY)
+        admission.reserve(1 << 20, 0.0, NOBODY)
     for tick in range(1, 101):  # one a second
         admission.release(1, tick)
         admission.acquire(1, tick)

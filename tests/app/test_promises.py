@@ -475,6 +475,14 @@ def test_who_was_promised_something_already_is_promised_one_thing_only() -> None
     assert [promises.make(again, 0.5, 1, 20.0, ROOM) for _ in range(50)] == [1] * 50
     assert waits == [1] * 5
     assert len(promises) == 6
+    others = [promises.make(named(letter), 0.5, 1, 20.0, ROOM) for letter in "abcde"]
+    assert others == [1, 1, 1, 1, 2]  # as many as if it had come once
+
+
+@pytest.mark.parametrize("name", ["", "a"])
+def test_nobody_is_told_to_come_sooner_than_it_takes(name: str) -> None:
+    least = LONGEST_S + 30
+    assert Promises().make(Visitor(name, 1, "here"), 0.5, least, 100.0, ROOM) == least
 
 
 def test_the_nameless_are_told_no_later_time_than_there_is_for_them() -> None:
@@ -484,6 +492,13 @@ def test_the_nameless_are_told_no_later_time_than_there_is_for_them() -> None:
     connection = Visitor("", 1, "here")
     assert promises.make(connection, 0.5, 1, 50.0, ROOM) == LONGEST_NAMELESS_S
     assert promises.claim(connection, 0.5 + LONGEST_NAMELESS_S) is None
+
+
+def test_nor_where_the_time_that_others_were_told_last_has_room_for_more() -> None:
+    promises = Promises()
+    while promises.make(named(f"{len(promises)}"), 0.5, 1, 4.0, 10.0) <= LONGEST_NAMELESS_S:
+        pass
+    assert promises.make(Visitor("", 1, "here"), 0.5, 1, 4.0, 10.0) == LONGEST_NAMELESS_S
 
 
 def test_who_has_one_place_promises_one_in_the_time_in_which_another_falls_free() -> None:
@@ -502,6 +517,27 @@ def test_where_somebody_who_was_told_to_come_is_missed_nobody_is_trusted() -> No
         promises.make(named(str(number)), 0.0, 1, 100.0, ROOM)
     promises.advance(100.0)
     assert not promises.trusted(100.0)
+
+
+def test_as_much_is_held_as_come_for_the_most_part_and_more_once_they_come_again() -> None:
+    promises = Promises()
+
+    def told(now: float) -> float:
+        """How many of a hundred who are told to come a place is held for, and none of them comes."""
+        for number in range(100):
+            promises.make(named(str(number)), now, 1, math.inf, ROOM, 10)
+        held, nbytes = promises.held(now + 1)
+        assert nbytes == pytest.approx(10 * held)
+        return held
+
+    assert told(0.0) == 100
+    assert told(10.0) == pytest.approx(100 * (1 - 1 / OBEDIENCE_MEMORY) ** 100)
+    for number in range(100):
+        promise = promises.claim(named(str(number)), 11.0)
+        assert promise is not None
+        promises.keep(promise)
+    assert 80 < told(20.0) < 90
+    assert promises.trusted(21.0)
 
 
 def test_where_one_place_falls_free_in_a_while_one_is_promised_in_that_while() -> None:

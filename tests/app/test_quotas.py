@@ -184,6 +184,7 @@ def test_callers_at_rest_are_forgotten() -> None:
         refused(quotas, f"caller {number}", number / 100)
         refused(quotas, f"caller {number}", number / 100, "again")
     assert remembered(quotas) <= FEW_CALLERS + 1
+    assert len(quotas._promises) <= FEW_CALLERS + 1
     open_ = sum(map(len, quotas._promises.values()))
     assert quotas._capacity.left == CAPACITY - open_ < CAPACITY
 
@@ -192,6 +193,7 @@ def test_no_more_callers_are_remembered_than_stated() -> None:
     quotas = Quotas(quota_limits(rate=1e-3, burst=1))
     for number in range(2 * MOST_CALLERS):
         assert refused(quotas, str(number), number / 1000) == 0.0
+        assert refused(quotas, str(number), number / 1000, "again") > 0.0
         assert len(quotas._whole) <= MOST_CALLERS
         if number % 64 == 0:
             assert remembered(quotas) <= MOST_CALLERS + 1

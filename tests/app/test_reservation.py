@@ -182,15 +182,18 @@ def test_who_came_as_told_uses_up_one_promise() -> None:
     async def scenario(admission: Admission, _: Record) -> None:
         here = [Visitor("", number, "there") for number in (1, 2)]
         admission.acquire(2000, 0.0)
+        due = 0.0
         for each in here:
-            assert admission.refusal(100, 0.0, each) is not None
+            refusal = admission.refusal(100, 0.0, each)
+            assert refusal is not None
+            assert refusal.retry_after is not None
+            due = max(due, refusal.retry_after)
             admission.left(each)
         admission.release(2000, 0.5)
-        now = 1.0
         assert len(admission._promises) == 2
-        admission.reserve(100, now, Visitor("", 3, "there"))
-        admission.unreserve(100, now)
-        admission.acquire(100, now, Visitor("", 3, "there"), reserved=100)
+        admission.reserve(100, due, Visitor("", 3, "there"))
+        admission.unreserve(100)
+        admission.acquire(100, due, Visitor("", 3, "there"), reserved=100)
         assert len(admission._promises) == 1
 
     run(scenario)
@@ -216,6 +219,17 @@ def test_a_body_that_comes_keeps_its_place() -> None:
         while monotonic() < until:
             record.bytes_in += FAST_BYTES
             assert admission.reserved == 500
+            await asyncio.sleep(LOOK_S / 10)
+        place.end()
+
+    run(scenario)
+
+
+def test_a_body_that_came_fast_and_then_does_not_loses_its_place() -> None:
+    async def scenario(admission: Admission, record: Record) -> None:
+        place = Reservation(admission, 500, NOBODY, record)
+        record.bytes_in = FAST_BYTES
+        while admission.reserved:
             await asyncio.sleep(LOOK_S / 10)
         place.end()
 
