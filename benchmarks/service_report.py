@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -147,13 +148,23 @@ def as_json(found: Findings, about: Mapping[str, Any]) -> str:
             "system": f"{platform.system()} {platform.machine()}",
             "grants_wakefulness": os.access(DEVICE, os.W_OK),
         },
-        "targets": [{**vars(check), "met": check.met} for check in checks(found)],
+        "targets": [{**vars(check), "verdict": check.verdict} for check in checks(found)],
         "closed": _summaries(_closed(found)),
         "open": _summaries({f"{rate:.0f}": rounds for rate, rounds in found.ladder.items()}),
         "overload": _summaries(_overload(found)),
         "fairness": _summaries(_fairness(found)),
     }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(_plain(document), indent=1, ensure_ascii=False, allow_nan=False)
+    return text + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """A part of the document in which what was not measured is null, as JSON has no NaN."""
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _summaries(loads: Mapping[str, Rounds]) -> dict[str, Any]:

@@ -240,7 +240,11 @@ class Open(Load):
             self._arrive(Sent(self.next(), due, name=name))
             due += arrivals.expovariate(spec.rate)
         give_up = loop.time() + PATIENCE_S
-        while (self._due or self._on or self._later) and loop.time() < give_up:
+        while left := len(self._due) + len(self._on) + self._later:
+            if loop.time() > give_up:
+                raise Stop(
+                    f"{spec.stream}: {left} requests without an answer {PATIENCE_S:g} s after the end"
+                )
             await asyncio.sleep(0.02)
         self.close()
 

@@ -10,11 +10,11 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from benchmarks.load import connection
+from benchmarks.load import connection, loads
 from benchmarks.load.checks import Checker, WrongAnswer
 from benchmarks.load.connection import Connection, Reply
 from benchmarks.load.generator import report
-from benchmarks.load.loads import Closed, Open, Spec, make
+from benchmarks.load.loads import Closed, Open, Spec, Stop, make
 from benchmarks.load.results import COLUMNS, Outcome, Ratio, pooled
 from benchmarks.load.streams import names, pack, stream, unpack_tensors
 
@@ -114,6 +114,23 @@ def test_an_open_load_does_not_use_a_connection_that_has_long_been_idle(
     load = asyncio.run(loaded(spec, handler))
     assert len(load.answers) > 1
     assert (len(opened) == 1) is kept
+
+
+def test_an_open_load_does_not_end_well_without_all_its_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is never answered would be missing from the latencies, and make them look better."""
+    monkeypatch.setattr(loads, "PATIENCE_S", 0.2)
+    never = asyncio.Event()
+
+    async def handler(number: int) -> bytes:
+        if number == 3:
+            await never.wait()
+        return answer(right())
+
+    spec = Spec(stream="small-forward", connections=4, seconds=0.2, rate=100.0)
+    with pytest.raises(Stop, match="1 requests without an answer"):
+        asyncio.run(loaded(spec, handler))
 
 
 def test_a_refused_request_is_sent_again_once_and_not_before_its_time() -> None:

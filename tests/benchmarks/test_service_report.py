@@ -71,6 +71,8 @@ def test_what_was_not_measured_is_not_met() -> None:
         assert ("refusals" in check.what, "retries" in check.what).count(True) == 1
         assert not check.met
         assert check.verdict == "not measured"
+    written = json.loads(as_json(found, {}))["targets"][1:3]
+    assert [(each["value"], each["verdict"]) for each in written] == [(None, "not measured")] * 2
 
 
 def test_what_has_no_bound_is_only_shown() -> None:
