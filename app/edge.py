@@ -71,7 +71,7 @@ LEAVE_S = 0.5
 
 CLOSE = (b"connection", b"close")
 _KEEP = (b"connection", b"keep-alive")
-_READS = ("GET", "HEAD")
+READ = ["GET", "HEAD"]
 UNKEPT = (b"cache-control", b"no-store")
 """Without a word, a cache may keep what a GET is answered with, a 404 too (RFC 9111, section 4.2.2): others
 would be told for minutes that the service is ready, and be given somebody else's request id."""
@@ -204,7 +204,7 @@ class _Answer:
         if message["type"] == "http.response.start":
             self._record.status = message["status"]
             headers = [*message.get("headers", ()), *self._record.common_headers(), *self._cors]
-            if self._record.method in _READS and all(n != b"cache-control" for n, _ in headers):
+            if self._record.method in READ and all(n != b"cache-control" for n, _ in headers):
                 headers.append(UNKEPT)
             ends = self._lifecycle.draining or awaits_word(self._record)
             if (ends or self._kept) and CLOSE not in headers:

@@ -7,9 +7,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-router = APIRouter(include_in_schema=False)
+from app.edge import READ, RECORD
 
-_READ = ["GET", "HEAD"]
+router = APIRouter(include_in_schema=False)
 
 
 class Documents:
@@ -26,24 +26,24 @@ class Documents:
 def _checked(request: Request) -> Documents:
     """The documents, for a caller who may read them."""
     state = request.app.state
-    state.access.check(request.scope["convoke.record"].headers.get(b"authorization"))
+    state.access.check(request.scope[RECORD].headers.get(b"authorization"))
     documents: Documents = state.documents
     return documents
 
 
-@router.api_route("/v1/operations", methods=_READ)
+@router.api_route("/v1/operations", methods=READ)
 async def operations(request: Request) -> Response:
     """The catalogue: each operation's tensors, config schema, algorithms and examples."""
     return Response(_checked(request).operations, media_type="application/json")
 
 
-@router.api_route("/v1/limits", methods=_READ)
+@router.api_route("/v1/limits", methods=READ)
 async def limits(request: Request) -> Response:
     """Every limit with its value, unit and meaning."""
     return Response(_checked(request).limits, media_type="application/json")
 
 
-@router.api_route("/openapi.json", methods=_READ)
+@router.api_route("/openapi.json", methods=READ)
 async def openapi(request: Request) -> Response:
     """The description of the whole HTTP interface, OpenAPI 3.1."""
     return Response(request.app.state.documents.openapi, media_type="application/json")

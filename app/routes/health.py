@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from app import __version__
+from app.edge import READ
 from app.errors import ShuttingDown, WorkersUnavailable
 from app.telemetry import EXPOSITION_TYPE
 
@@ -14,16 +15,14 @@ router = APIRouter(include_in_schema=False)
 CONTRACT = 1
 """Version of the HTTP contract that is spoken here."""
 
-_READ = ["GET", "HEAD"]
 
-
-@router.api_route("/livez", methods=_READ)
+@router.api_route("/livez", methods=READ)
 async def livez() -> Response:
     """The process answers."""
     return JSONResponse({"status": "alive"})
 
 
-@router.api_route("/readyz", methods=_READ)
+@router.api_route("/readyz", methods=READ)
 async def readyz(request: Request) -> Response:
     """Workers are up and new work is taken; else a problem of status 503."""
     state = request.app.state
@@ -34,13 +33,13 @@ async def readyz(request: Request) -> Response:
     return JSONResponse({"status": "ready"})
 
 
-@router.api_route("/version", methods=_READ)
+@router.api_route("/version", methods=READ)
 async def version() -> Response:
     """What is running."""
     return JSONResponse({"name": "convoke", "version": __version__, "contract": CONTRACT})
 
 
-@router.api_route("/metrics", methods=_READ)
+@router.api_route("/metrics", methods=READ)
 async def metrics(request: Request) -> Response:
     """The metrics in Prometheus' text format."""
     state = request.app.state

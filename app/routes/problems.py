@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
 
+from app.edge import READ
 from app.errors import NotFound
 from app.problems import pages
 from app.routes.near import near
@@ -12,17 +13,16 @@ from app.routes.site import PAGE_HEADERS
 
 router = APIRouter(include_in_schema=False)
 
-_READ = ["GET", "HEAD"]
 _PAGES = pages()
 
 
-@router.api_route("/problems/", methods=_READ)
+@router.api_route("/problems/", methods=READ)
 async def index() -> Response:
     """All problems."""
     return HTMLResponse(_PAGES[""], headers=PAGE_HEADERS)
 
 
-@router.api_route("/problems/{slug}", methods=_READ)
+@router.api_route("/problems/{slug}", methods=READ)
 async def page(slug: str) -> Response:
     """One of them; the last part of a problem's `type` names it."""
     if slug not in _PAGES:

@@ -14,12 +14,12 @@ from pathlib import Path
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
+from app.edge import READ
 from app.errors import NotFound
 
 BUILT = Path(__file__).parent.parent / "web" / "dist"
 """Where the page's build leaves its files."""
 
-_READ = ["GET", "HEAD"]
 _POLICY = (
     "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -151,23 +151,23 @@ def router(site: Site) -> APIRouter:
     """Routes for the page, the reference and the files of both."""
     routes = APIRouter(include_in_schema=False)
 
-    @routes.api_route("/", methods=_READ)
+    @routes.api_route("/", methods=READ)
     async def page(request: Request) -> Response:
         index = site.assets.get("index.html")
         if index is None:
             return HTMLResponse(_NO_PAGE, headers=PAGE_HEADERS)
         return index.response(request, PAGE_HEADERS)
 
-    @routes.api_route("/docs", methods=_READ)
+    @routes.api_route("/docs", methods=READ)
     async def reference() -> Response:
         built = "swagger/start.js" in site.assets
         return HTMLResponse(_DOCS if built else _NO_DOCS, headers=DOCS_HEADERS)
 
-    @routes.api_route("/docs/{name}", methods=_READ)
+    @routes.api_route("/docs/{name}", methods=READ)
     async def reference_asset(request: Request, name: str) -> Response:
         return site.get(f"swagger/{name}").response(request, {"cache-control": "no-cache"})
 
-    @routes.api_route("/assets/{path:path}", methods=_READ)
+    @routes.api_route("/assets/{path:path}", methods=READ)
     async def asset(request: Request, path: str) -> Response:
         # The build names these files after their content, so they never change.
         forever = {"cache-control": "public, max-age=31536000, immutable"}
@@ -182,6 +182,6 @@ def router(site: Site) -> APIRouter:
 def _top_level(routes: APIRouter, asset: Asset, name: str) -> None:
     """Serve a file beside the page, as an icon is."""
 
-    @routes.api_route(f"/{name}", methods=_READ)
+    @routes.api_route(f"/{name}", methods=READ)
     async def beside(request: Request) -> Response:
         return asset.response(request, {"cache-control": "no-cache"})

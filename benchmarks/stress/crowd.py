@@ -60,16 +60,12 @@ class Crowd:
 
     Args:
         given: is gone through in turn, each client starting elsewhere.
-        headers: that every request has beside its own.
     """
 
-    def __init__(
-        self, port: int, given: Sequence[Recorded], headers: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, port: int, given: Sequence[Recorded]) -> None:
         self.account = Account()
         self._port = port
         self._given = given
-        self._headers = headers or {}
 
     async def ask(self, clients: int, requests: int) -> Account:
         """Send so many requests from so many clients."""
@@ -99,9 +95,8 @@ class Crowd:
                     while going and not closing:
                         given = next(turn)
                         started = time.monotonic()
-                        headers = given.headers | self._headers
                         async with asyncio.timeout(PATIENCE_S):
-                            reply = await connection.ask(given.path, given.body, headers)
+                            reply = await connection.ask(given.path, given.body, given.headers)
                         self.account.judge(given, reply, time.monotonic() - started)
                         closing = reply.headers.get("connection") == "close"
                         going = more()

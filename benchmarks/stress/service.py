@@ -122,12 +122,12 @@ def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
         os.kill(pid, number)
 
 
-def starve(pid: int, spare: int = 0) -> None:
-    """Let a process have no more address space than it has now, and `spare` bytes."""
+def starve(pid: int) -> None:
+    """Let a process have no more address space than it has now."""
     size = int((_read(f"/proc/{pid}/statm") or "0").split()[0]) * resource.getpagesize()
     if size:
         with contextlib.suppress(ProcessLookupError):
-            resource.prlimit(pid, resource.RLIMIT_AS, (size + spare, size + spare))
+            resource.prlimit(pid, resource.RLIMIT_AS, (size, size))
 
 
 def until(true: Callable[[], object], seconds: float = 60.0) -> float:
