@@ -75,7 +75,7 @@ class Scribe:
         assert self._child is not None
         self._arena.fit(letter.room)
         message = await copying(letter.nbytes, lambda: letter.put(self._arena))
-        return self._child.ask({**message, "size": self._arena.size})
+        return await self._child.ask({**message, "size": self._arena.size})
 
     async def finish(self, letter: Letter, reply: Message) -> Written:
         """What became of a letter.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.workers.channel import MAX_MESSAGE_BYTES, Message, Unpacker, pack
-from app.workers.task import CRASHED, EXHAUSTED, KILLED, SUSPENDED, WATCH_S, WorkerDied
+from app.workers.task import CRASHED, EXHAUSTED, KILLED, STUCK, SUSPENDED, WATCH_S, WorkerDied
 from app.workers.turns import come_first, come_last
 
 START_TIMEOUT_S = 60.0
@@ -114,7 +114,7 @@ class Child:
             if self.suspended():
                 self.kill(SUSPENDED)
             elif loop.time() > give_up:
-                raise WorkerDied("stuck", "not ready in time")
+                raise WorkerDied(STUCK, "not ready in time")
             await asyncio.wait([ready], timeout=min(WATCH_S, START_TIMEOUT_S))
         await ready
         if not self._urgent:
@@ -122,26 +122,30 @@ class Child:
             come_last(self.pid)
         self._ready = True
 
-    def ask(self, message: Message) -> asyncio.Future[Message]:
+    async def ask(self, message: Message) -> asyncio.Future[Message]:
         """Send a message; the future gets the reply, or fails with WorkerDied, as this does."""
         if self.dead:
-            raise WorkerDied(self._reason)
+            raise await self._death()
         assert self._control is not None
         reply: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         data = pack(message)
         try:
             sent = self._control.send(data)
+        except BlockingIOError:
+            sent = 0
         except OSError as error:
-            raise WorkerDied(self._reason, str(error)) from error
+            while not self.dead:
+                self._read()  # it has ended, of which nobody was told yet
+            raise await self._death() from error
         if sent != len(data):
-            raise WorkerDied("stuck", "it does not read what it is sent")
+            raise WorkerDied(STUCK, "it does not read what it is sent")
         self._waiting = reply
         return reply
 
     def guard(self, future: asyncio.Future[None]) -> None:
         """Fail `future` when the process ends."""
         self._waiting = future
-        if self.dead:
+        if self.dead and self._burial is not None and self._burial.done():
             future.set_exception(WorkerDied(self._reason))
 
     def suspended(self) -> bool:
@@ -206,6 +210,12 @@ class Child:
             elif self._process.returncode == LIBRARY_STATUS and self._ready:
                 self._reason = EXHAUSTED
         self._resolve(WorkerDied(self._reason))
+
+    async def _death(self) -> WorkerDied:
+        """How it died, once that is known."""
+        assert self._burial is not None
+        await asyncio.wait([self._burial])
+        return WorkerDied(self._reason)
 
     def _resolve(self, outcome: Message | WorkerDied) -> None:
         """Give an outcome to whoever waits for one; nobody does where it came too late."""

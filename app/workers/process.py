@@ -17,7 +17,7 @@ from app.workers.child import Child
 from app.workers.layouts import Layout, Layouts
 from app.workers.memory import KEEP_S, KEPT_ARENA_BYTES
 from app.workers.offload import copying
-from app.workers.task import Outcome, Result, Task, WorkerDied
+from app.workers.task import STUCK, Outcome, Result, Task, WorkerDied
 from app.workers.turns import give_back, leave_one
 
 ARENAS = 5
@@ -112,7 +112,7 @@ class ProcessWorker(Child):
         self._outputs = [arena.views(each.layout.outputs, each.outputs) for each in laid]
         arena.watch(view for outputs in self._outputs for view in outputs.values())
         errands = [protocol.errand(each.layout.text, *each[1:]) for each in laid]
-        self._reply = self.ask(protocol.order(self._turn, arena.size, helpers, errands))
+        self._reply = await self.ask(protocol.order(self._turn, arena.size, helpers, errands))
 
     def _lay(self, trip: Sequence[Task]) -> tuple[list[_Laid], int, int]:
         """Where each task's tensors are, and where the last input and the last output end."""
@@ -134,7 +134,7 @@ class ProcessWorker(Child):
                 if not arena.used:
                     return turn
             await asyncio.sleep(LOOK_S)
-        raise WorkerDied("stuck", "no arena gets free")
+        raise WorkerDied(STUCK, "no arena gets free")
 
     def _lying(self, task: Task) -> list[Lying]:
         """The inputs of a task that need not be copied: large ones of a request by itself."""

@@ -329,6 +329,24 @@ async def test_who_waits_on_a_dead_worker_is_told() -> None:
     assert not Path(f"/proc/{worker.pid}").exists()
 
 
+@scenario
+@pytest.mark.parametrize("how", ["begin", "guard"])
+async def test_who_comes_before_the_death_is_settled_is_told_what_it_was(how: str) -> None:
+    worker = ProcessWorker(ProcessOptions())
+    await worker.start()
+    os.kill(worker.pid, signal.SIGKILL)
+    stat = Path(f"/proc/{worker.pid}/stat")
+    while stat.read_text().rsplit(")", 1)[1].split()[0] != "Z":
+        time.sleep(0.001)
+    waiting = asyncio.get_running_loop().create_future()
+    if how == "guard":
+        worker._read()
+        worker.guard(waiting)
+    with pytest.raises(WorkerDied, match="killed"):
+        await (worker.begin([task(job())]) if how == "begin" else waiting)
+    await worker.close()
+
+
 @pytest.mark.skipif(usable_cpus() < 2, reason="there is none to leave")
 @scenario
 async def test_it_leaves_a_processor_and_takes_it_back() -> None:
