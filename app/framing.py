@@ -18,7 +18,7 @@ from httptools import (
     HttpRequestParser,
 )
 
-from app.errors import MalformedRequest, ServiceError
+from app.errors import BodyTooLarge, MalformedRequest, ServiceError
 from app.heads import Headers
 from app.headsize import HeadSize
 
@@ -153,6 +153,10 @@ def feed(owner: ParserOwner, data: bytes, first: bool = False) -> memoryview:
     return rest
 
 
+_OVERFLOWS = ("Content-Length overflow", "Chunk size overflow")
+"""What the parser says of a length that it cannot hold."""
+
+
 def cause_of(error: HttpParserError | ServiceError | MemoryError) -> ServiceError | MemoryError:
     """Why a request went no further: what a callback of ours raised, else that it is not HTTP."""
     cause = error.__context__ if isinstance(error, HttpParserError) else error
@@ -161,6 +165,8 @@ def cause_of(error: HttpParserError | ServiceError | MemoryError) -> ServiceErro
     # The parser's reasons are texts of its own, with no byte of the client's; a callback's may have some.
     if isinstance(error, HttpParserCallbackError) or not error.args:
         return MalformedRequest()
+    if error.args[0] in _OVERFLOWS:
+        return BodyTooLarge.at((), "the body is longer than any limit", "fewer than 2^64 bytes")
     return MalformedRequest(f"{MalformedRequest.summary[:-1]}: {error.args[0]}.")
 
 

@@ -151,10 +151,14 @@ def test_a_request_that_has_its_answer_gets_no_other_for_the_rest_of_its_body(re
     ("status", "broken"),
     [
         (400, b"POST / HTTP/1.1\r\nHost:\r\nTransfer-Encoding: chunked\r\n\r\nZZZZ\r\n"),
+        (
+            413,
+            b"POST / HTTP/1.1\r\nHost:\r\nTransfer-Encoding: chunked\r\n\r\n" + b"F" * 17 + b"\r\n",
+        ),
         (400, b"GET / HTTP/1.1\r\n\r\n"),
         (431, b"GET / HTTP/1.1\r\nHost:\r\nX-Long: " + b"a" * (64 << 10)),
     ],
-    ids=["a body", "a head", "a long head"],
+    ids=["a body", "a long body", "a head", "a long head"],
 )
 def test_what_is_broken_takes_no_answer_from_the_requests_before_it(
     owed: int, begun: bool, status: int, broken: bytes

@@ -249,6 +249,14 @@ def test_what_is_no_http_is_told_why_and_not_what_it_was(request_: bytes, reason
     assert b"secret" not in read
 
 
+@pytest.mark.parametrize("digits", ["18446744073709551616", "9" * 1000])
+def test_a_length_that_no_number_holds_is_too_large(digits: str) -> None:
+    asked, read = heard(f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {digits}\r\n\r\n".encode())
+    assert not asked
+    assert read.startswith(b"HTTP/1.1 413 ")
+    assert b"the body is longer than any limit" in read
+
+
 def test_what_a_callback_says_of_the_bytes_is_not_told() -> None:
     for error in (HttpParserCallbackError("b'secret'"), HttpParserError()):
         assert str(cause_of(error)) == MalformedRequest.summary

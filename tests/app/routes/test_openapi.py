@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 import engine
 from app.errors import (
+    BodyTooLarge,
     HeadersTooLarge,
     MalformedRequest,
     RequestTimeout,
@@ -206,7 +207,14 @@ def test_every_refusal_is_described() -> None:
 
 
 def test_what_any_request_may_be_answered_is_described_everywhere() -> None:
-    anywhere = {MalformedRequest, RequestTimeout, HeadersTooLarge, TooManyConnections, ShuttingDown}
+    anywhere = {
+        MalformedRequest,
+        RequestTimeout,
+        BodyTooLarge,
+        HeadersTooLarge,
+        TooManyConnections,
+        ShuttingDown,
+    }
     statuses = {"500"} | {str(STATUS[kind]) for kind in anywhere}
     for path, methods in DOCUMENT["paths"].items():
         for method in methods.values():
