@@ -43,6 +43,7 @@ def parts() -> dict[str, str]:
         "metrics": metrics.table(),
         "kernels": measured.kernels(),
         "limits": measured.limits(),
+        "weak": measured.weak(),
         "service": measured.service(),
         "modules": modules.table(),
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kernels.cases import CASES, Case
+from benchmarks.kernels.cases import CASES, WEAK, Case
 from benchmarks.kernels.tables import grid
 from benchmarks.kernels.targets import REACHED, geometric_mean
 from docs.reasons import REASONS
@@ -39,6 +39,32 @@ def kernels() -> str:
         "ours: below 1, they are faster. Rows in bold are geometric means.\n"
     )
     return "\n".join([text, grid(head, [*means, *body], markdown=True), ""])
+
+
+def weak() -> str:
+    """The same of layers at which NumPy is weak."""
+    rows = _read("weak.json")["rows"]
+    by_case = {(row["case"], row["action"]): row for row in rows}
+    body = [
+        [
+            f"`{name}`",
+            described(case),
+            *_case(by_case[name, "forward"]),
+            *_case(by_case[name, "backward"]),
+        ]
+        for name, case in WEAK.items()
+    ]
+    head = [
+        "case",
+        "layer",
+        "forward, ms",
+        "PyTorch",
+        "im2col",
+        "backward, ms",
+        "PyTorch",
+        "im2col",
+    ]
+    return "\n".join([grid(head, body, markdown=True, left=head[:2]), ""])
 
 
 def limits() -> str:

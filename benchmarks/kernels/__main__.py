@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.kernels import machine, optional
-from benchmarks.kernels.cases import CASES
+from benchmarks.kernels.cases import CASES, WEAK
 from benchmarks.kernels.session import Session
 from benchmarks.kernels.tables import document
 from benchmarks.kernels.targets import plain
@@ -28,10 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if optional.find("torch") is None:
         print("PyTorch is not installed: measuring without it", file=sys.stderr)
     start = time.perf_counter()
-    names = tuple(dict.fromkeys(options.case)) or tuple(CASES)
+    names = tuple(dict.fromkeys(options.case)) or tuple(WEAK if options.weak else CASES)
     with machine.threads(options.threads):
         session = Session(options.threads, *(SHORT if options.short else LONG), _progress)
-        report = session.run([CASES[name] for name in names], complete=not options.case)
+        complete = not (options.case or options.weak)
+        report = session.run([(CASES | WEAK)[name] for name in names], complete=complete)
     print(document(report, markdown=False))
     _write(options.json, json.dumps(plain(report), indent=1, ensure_ascii=False))
     _write(options.markdown, document(report, markdown=True))
@@ -50,9 +51,12 @@ def _parser() -> argparse.ArgumentParser:
         "--case",
         action="append",
         default=[],
-        choices=sorted(CASES),
+        choices=sorted(CASES | WEAK),
         metavar="NAME",
-        help=f"this case only; may be repeated; one of {', '.join(CASES)}",
+        help=f"this case only; may be repeated; one of {', '.join(CASES | WEAK)}",
+    )
+    parser.add_argument(
+        "--weak", action="store_true", help=f"those where NumPy is weak: {', '.join(WEAK)}"
     )
     parser.add_argument(
         "--threads",

@@ -175,3 +175,28 @@ CASES: dict[str, Case] = {
     )
 }
 """Every case, by name; a name that ends in -last has channels last."""
+
+
+def _depthwise(
+    name: str, batch: int, channels: int, size: tuple[int, ...], kernel: int, **more: Any
+) -> Case:
+    operation = more.pop("operation", "conv")
+    return Case(name, operation, batch, channels, size, channels, kernel, groups=channels, **more)
+
+
+WEAK: dict[str, Case] = {
+    case.name: case
+    for case in (
+        _depthwise("dw-1x1", 4, 96, (56, 56), 1),
+        _depthwise("dw-small", 64, 64, (8, 8), 3, padding=1),
+        _depthwise("dw-s4", 8, 96, (56, 56), 4, stride=4),
+        _depthwise("dw-3d", 2, 32, (16, 28, 28), 5, padding=2),
+        _depthwise(
+            "dw-deconv", 8, 96, (28, 28), 4, stride=2, padding=1, operation="conv_transpose"
+        ),
+        _depthwise("dw-s2-last", 8, 144, (56, 56), 3, stride=2, padding=1, channels_last=True),
+        _square("groups-last", 8, 128, 28, 128, 3, padding=1, groups=8, channels_last=True),
+        _pool("max-6", "max_pool", 6, 6, 0),
+    )
+}
+"""Layers at which NumPy is weaker than at most of the cases; no target is of them."""

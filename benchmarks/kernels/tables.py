@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.kernels.measure import Row
 from benchmarks.kernels.report import Report
-from benchmarks.kernels.targets import judged, targets
+from benchmarks.kernels.targets import Target, judged, targets
 from benchmarks.kernels.timing import Spread
 
 ABSENT = "–"
@@ -43,8 +43,8 @@ def grid(
 def document(report: Report, markdown: bool) -> str:
     """Every table of the run, with headings."""
     parts = [("Kernels, measured", _machine(report))]
-    if report.rows:
-        parts.append(("Targets", _targets(report, markdown)))
+    if found := targets(report):
+        parts.append(("Targets", _targets(found, report, markdown)))
     for action in ("forward", "backward"):
         here = [row for row in report.rows if row.action == action]
         if here:
@@ -78,7 +78,7 @@ def _machine(report: Report) -> str:
     )
 
 
-def _targets(report: Report, markdown: bool) -> str:
+def _targets(found: Sequence[Target], report: Report, markdown: bool) -> str:
     lines = [
         [
             t.text,
@@ -87,7 +87,7 @@ def _targets(report: Report, markdown: bool) -> str:
             {True: "yes", False: "no", None: "not judged"}[judged(t, report)],
             t.note,
         ]
-        for t in targets(report)
+        for t in found
     ]
     return grid(["target", "measured", "goal", "met", "over"], lines, markdown)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import exp, log
 from typing import Any
 
+from benchmarks.kernels.cases import WEAK
 from benchmarks.kernels.measure import Row
 from benchmarks.kernels.report import Report
 
@@ -47,7 +48,7 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 def targets(report: Report) -> list[Target]:
     """Every target on which the run has something to say."""
-    rows = report.rows
+    rows = [row for row in report.rows if row.case not in WEAK]
     return [
         *_against_pytorch(rows),
         *_against_naive(rows),

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from benchmarks.kernels.cases import WEAK
 from benchmarks.kernels.measure import Row, Timing
 from benchmarks.kernels.report import Report
 from benchmarks.kernels.scaling import Growth, exponent
@@ -84,6 +85,14 @@ def test_more_than_sgemm_is_asked_only_where_less_is_multiplied() -> None:
     values = found(report(dataclasses.replace(bound, algorithms=algorithms)))
     assert values[text] == (0.9, False)
     assert values["3. direct / sgemm rate, compute-bound, forward"] == (0.9, True)
+
+
+def test_no_target_is_of_layers_at_which_numpy_is_weak() -> None:
+    one = report(*(row(name, "forward", 2, 4) for name in WEAK))
+    assert plain(one)["targets"] == []
+    text = document(one, markdown=True)
+    assert "## Targets" not in text
+    assert "dw-3d" in text
 
 
 def test_the_limit_that_binds_is_the_one_that_is_nearer() -> None:
