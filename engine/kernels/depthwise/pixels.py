@@ -41,14 +41,20 @@ RUN = 1024
 BLOCK_BYTES = 1 << 20
 """The slab of a block, at most, where one row of outputs needs no more."""
 
+TOGETHER_BYTES = 1 << 17
+"""Slabs of small samples that are one block, at most: calls for each of them take longer than its sums."""
+
+SHARED = 4
+"""Blocks that samples make together, at least, so that threads can share them."""
+
 LEAST_GROUPS = 8
 """Channels below which a pixel is too short a run."""
 
-FORWARD = {2: "ijopr,ijr->opr", 3: "ijkopqr,ijkr->opqr"}
+FORWARD = {2: "ijnopr,ijr->nopr", 3: "ijknopqr,ijkr->nopqr"}
 """Sums over the taps of images, and of volumes; see `Run`."""
 
-WEIGHT = {2: "ijopr,opr->ijr", 3: "ijkopqr,opqr->ijkr"}
-"""Sums over their outputs."""
+WEIGHT = {2: "ijnopr,nopr->nijr", 3: "ijknopqr,nopqr->nijkr"}
+"""Sums over the outputs of each."""
 
 WORK = 4
 """Work of an operation beside one of a product, which goes at several times the rate."""
@@ -93,6 +99,14 @@ def _outputs(c: Correlation) -> tuple[int, ...]:
     return (*(_most(axis, room // _span(down, rows)) for axis in deep), rows)
 
 
+def _together(c: Correlation, samples: int) -> int:
+    """Samples of a block: several where each has one block, and there are enough for all threads."""
+    if len(cuts(c)) > 1:
+        return 1
+    slab = prod(_span(axis, axis.out) for axis in c.axes) * c.groups * c.itemsize
+    return max(1, min(TOGETHER_BYTES // slab, samples // SHARED))
+
+
 def _most(axis: Axis, room: int) -> int:
     """Outputs along an axis that read no more than so many inputs; but one in any case."""
     return max(1, (room - axis.extent) // axis.stride + 1)
@@ -107,11 +121,11 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
     filters = np.ascontiguousarray(np.moveaxis(w.reshape(c.groups, *c.kernel), 0, -1))
     summing = FORWARD[len(c.axes)]
 
-    def block(n: int, cut: Cut) -> None:
-        v = views(c, cut.outputs, cut.stands, each)
-        v.load(pixels[n][cut.source])
+    def block(n: slice, cut: Cut) -> None:
+        v = views(c, n.stop - n.start, cut.outputs, cut.stands, each)
+        v.load(pixels[n, *cut.source])
         np.copyto(v.tiled, filters[..., None, :])
-        target = results[n][cut.target]
+        target = results[n, *cut.target]
         made = target if v.made is None else v.made
         for run in v.runs:
             sums = made[..., run.pixels, :].reshape(run.shape, copy=False)
@@ -122,31 +136,36 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         if made is not target:
             np.copyto(target, made)
 
-    blocks = [(n, cut) for n in range(x.shape[0]) for cut in cuts(c)]
+    blocks = product(slices(x.shape[0], _together(c, x.shape[0])), cuts(c))
     for_each(block, blocks, WORK * c.flops * x.shape[0])
 
 
 def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
     """Write dw (R, G, 1, 1, *K), the adjoint of `forward` in w, for each of R requests."""
     for requests, own in at_once(rows, SHARES * dw[:1].nbytes):
-        _together(c, x[own], dy[own], rows[requests], dw[requests])
+        _summed(c, x[own], dy[own], rows[requests], dw[requests])
 
 
-def _together(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
+def _summed(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array) -> None:
     """`backward_weight` for as many requests as are summed at once."""
     pixels, upstream = _pixels(x), _pixels(dy)
     sums = np.zeros((len(rows), SHARES, *c.kernel, c.groups), dw.dtype)
     summing = WEIGHT[len(c.axes)]
+    together = _together(c, dy.shape[0])
 
     def block(request: int, share: int, pieces: Sequence[tuple[int, Cut]]) -> None:
-        for n, cut in pieces:
+        for lo, hi in ranges(len(pieces), together):
             check_stop()
-            v = views(c, cut.outputs, cut.stands, 1)
-            v.load(pixels[n][cut.source])
+            first, cut = pieces[lo]
+            n = slice(first, first + hi - lo)
+            v = views(c, hi - lo, cut.outputs, cut.stands, 1)
+            v.load(pixels[n, *cut.source])
             (run,) = v.runs
-            passed = v.turned(upstream[n][cut.target])
-            np.einsum(summing, run.taps, passed, out=run.factors)
-            sums[request, share] += run.factors
+            passed = v.turned(upstream[n, *cut.target])
+            partial = arena.part(1, (hi - lo, *c.kernel, c.groups), sums.dtype)
+            np.einsum(summing, run.taps, passed, out=partial)
+            for each in partial:
+                sums[request, share] += each
 
     for_each(block, request_shares(rows, cuts(c), SHARES), WORK * c.flops * x.shape[0])
     np.copyto(np.moveaxis(dw[:, :, 0, 0], 1, -1), add_shares(sums))
@@ -198,10 +217,10 @@ class Run:
     """Runs of pixels alike.
 
     Attributes:
-        taps: what they read, (*taps along each axis, *outputs along each but the last, count, numbers).
+        taps: what they read, (*taps along each axis, n, *outputs along each but the last, count, numbers).
         factors: what each is multiplied with, (*taps along each axis, numbers of a run).
         pixels: where in a row of outputs they lie.
-        shape: of their outputs, (*outputs along each axis but the last, count, numbers of a run).
+        shape: of their outputs, (n, *outputs along each axis but the last, count, numbers of a run).
     """
 
     taps: Array
@@ -215,11 +234,11 @@ class Views:
     """Views of the scratch for blocks of one shape.
 
     Attributes:
-        inner: the inputs in the slab, (*S, G).
+        inner: the inputs in the slab, (n, *S, G).
         padding: what lies around them.
         tiled: the filters, once for each pixel of a run.
         runs: all runs of a row, and those that are left over.
-        made: room for results that are to be turned, (*P, G); None where channels are last.
+        made: room for results that are to be turned, (n, *P, G); None where channels are last.
         parts: channels that are turned at a time.
     """
 
@@ -231,13 +250,13 @@ class Views:
     parts: tuple[slice, ...]
 
     def load(self, inputs: Array) -> None:
-        """Lay the inputs (*S, G) of a block out."""
+        """Lay the inputs (n, *S, G) of a block out."""
         for each in self.padding:
             each.fill(0)
         self._copy(self.inner, inputs)
 
     def turned(self, passed: Array) -> Array:
-        """Gradients (*P, G) of a block, with channels last in memory."""
+        """Gradients (n, *P, G) of a block, with channels last in memory."""
         if self.made is None:
             return passed
         self._copy(self.made, passed)
@@ -250,19 +269,23 @@ class Views:
 
 @kept
 def views(
-    c: Correlation, outputs: tuple[int, ...], stands: tuple[tuple[int, int], ...], each: int
+    c: Correlation,
+    samples: int,
+    outputs: tuple[int, ...],
+    stands: tuple[tuple[int, int], ...],
+    each: int,
 ) -> Views:
-    """This thread's views for so many outputs along each axis but the last, in runs of `each` pixels.
+    """This thread's views for so many samples, and outputs of each along each axis but the last.
 
-    Inputs stand in the parts `stands` of the slab, along those axes.
+    Runs have `each` pixels. Inputs stand in the parts `stands` of the slab, along those axes.
     """
     across, dtype = c.axes[-1], np.dtype(f"f{c.itemsize}")
     spans = [_span(axis, number) for axis, number in zip(c.axes, outputs, strict=False)]
-    slab = arena.part(0, (*spans, _width(c), c.groups), dtype)
+    slab = arena.part(0, (samples, *spans, _width(c), c.groups), dtype)
     _, place = across.placed(-across.low, _width(c) - across.low)
     inner, padding = slab, []
     for axis, (start, stop) in enumerate((*stands, (place.start, place.stop))):
-        before = (slice(None),) * axis
+        before = (slice(None),) * (1 + axis)
         padding += [inner[*before, :start], inner[*before, stop:]]
         inner = inner[*before, start:stop]
     tiled = arena.part(1, (*c.kernel, each, c.groups), dtype)
@@ -275,7 +298,7 @@ def views(
     made: Array | None = None
     parts: tuple[slice, ...] = (slice(None),)
     if not c.channels_last:
-        made = arena.part(2, (*outputs, across.out, _apart(c)), dtype)[..., : c.groups]
+        made = arena.part(2, (samples, *outputs, across.out, _apart(c)), dtype)[..., : c.groups]
         parts = tuple(slices(c.groups, TURNED))
     return Views(inner, tuple(part for part in padding if part.size), tiled, runs, made, parts)
 
@@ -286,11 +309,11 @@ def _run(
     """Views for `count` runs of a row, from the pixel `first` on; `tiled` is their filters."""
     each = tiled.shape[-2]
     inputs = slab[..., first * c.axes[-1].stride :, :]
-    *steps, one = slab.strides
+    sample, *steps, one = slab.strides
     taps_apart = (axis.dilation * step for axis, step in zip(c.axes, steps, strict=True))
     *outputs_apart, pixel = (axis.stride * step for axis, step in zip(c.axes, steps, strict=True))
-    shape = (*outputs, count, each * c.groups)
-    strides = (*taps_apart, *outputs_apart, each * pixel, one)
+    shape = (slab.shape[0], *outputs, count, each * c.groups)
+    strides = (*taps_apart, sample, *outputs_apart, each * pixel, one)
     taps = as_strided(inputs, (*c.kernel, *shape), strides, writeable=False)
     factors = tiled.reshape(*c.kernel, -1, copy=False)
     return Run(taps, factors, slice(first, first + count * each), shape)

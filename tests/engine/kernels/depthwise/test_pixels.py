@@ -15,10 +15,13 @@ from engine.kernels.direct import gathered, patch_sums
 from tests.engine.kernels.images import IMAGES, VOLUMES, Shape, image, tensors
 
 
-@pytest.fixture(params=[(1024, 1 << 20), (20, 1 << 20), (64, 1 << 10)], ids=["whole", "one", "cut"])
+@pytest.fixture(
+    params=[(1024, 1 << 20, 4), (20, 1 << 20, 4), (64, 1 << 10, 4), (64, 1 << 20, 1)],
+    ids=["whole", "one", "cut", "together"],
+)
 def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(pixels, "RUN", request.param[0])
-    monkeypatch.setattr(pixels, "BLOCK_BYTES", request.param[1])
+    for name, value in zip(("RUN", "BLOCK_BYTES", "SHARED"), request.param, strict=True):
+        monkeypatch.setattr(pixels, name, value)
     pixels.cuts.cache_clear()
     yield
     pixels.cuts.cache_clear()
@@ -101,9 +104,15 @@ def test_a_row_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.Mon
 
 
 @ORDERS
-def test_the_same_bits_whoever_comes_along(order: Order) -> None:
-    shape: Shape = {"size": (30, 31), "kernel": (5, 5), "padding": (2, 2)}
+@pytest.mark.parametrize("shared", [1, 4], ids=["together", "each by itself"])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 3)])
+def test_the_same_bits_whoever_comes_along(
+    order: Order, stride: tuple[int, ...], shared: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pixels, "SHARED", shared)
+    shape: Shape = {"size": (30, 31), "kernel": (5, 5), "padding": (2, 2), "stride": stride}
     c, (x, w, _, dy) = layer(shape, order, itemsize=4)
+    assert (pixels._together(c, 3) > 1) == (shared == 1)
     whole, alone = order(np.zeros_like(dy)), order(np.zeros_like(dy))
     pixels.forward(c, x, w, None, whole)
     for n in range(3):
@@ -117,13 +126,13 @@ def test_the_same_bits_whoever_comes_along(order: Order) -> None:
 
 
 @pytest.mark.parametrize("shape", IMAGES + VOLUMES)
-@pytest.mark.parametrize("each", [1, 2])
+@pytest.mark.parametrize(("each", "samples"), [(1, 1), (2, 1), (2, 2)])
 @ORDERS
-def test_views_lie_in_the_scratch(shape: Shape, each: int, order: Order) -> None:
+def test_views_lie_in_the_scratch(shape: Shape, each: int, samples: int, order: Order) -> None:
     parts = [arena.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
     c, _ = layer(shape, order)
     for cut in pixels.cuts(c):
-        key = (c, cut.outputs, cut.stands, each)
+        key = (c, samples, cut.outputs, cut.stands, each)
         v = pixels.views(*key)
         for array in (
             v.inner,
@@ -145,5 +154,12 @@ def test_small_planes_share_a_block() -> None:
 
 def test_blocks_inside_an_image_share_their_views() -> None:
     c = image((4000, 60), (3, 3), (1, 1), itemsize=4, channels_last=True, groups=64)
-    found = {id(pixels.views(c, cut.outputs, cut.stands, 8)) for cut in pixels.cuts(c)}
+    found = {id(pixels.views(c, 1, cut.outputs, cut.stands, 8)) for cut in pixels.cuts(c)}
     assert len(found) <= 3 < len(pixels.cuts(c))
+
+
+def test_small_samples_share_a_block_as_long_as_threads_have_several() -> None:
+    c = image((8, 8), (3, 3), (1, 1), itemsize=4, channels_last=True, groups=64)
+    assert [pixels._together(c, samples) for samples in (1, 7, 16, 1000)] == [1, 1, 4, 5]
+    large = image((400, 60), (3, 3), (1, 1), itemsize=4, channels_last=True, groups=64)
+    assert pixels._together(large, 1000) == 1
