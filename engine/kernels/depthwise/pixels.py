@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -25,8 +24,9 @@ from numpy.typing import NDArray
 
 from engine import arena
 from engine.arena import PART_BYTES
-from engine.geometry import Axis, ranges, slices
+from engine.geometry import ranges, slices
 from engine.kernels.correlation import Correlation
+from engine.kernels.depthwise.cuts import Cut, cuts, line, span, together, width
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.requests import SHARES, add_shares, at_once, request_shares
@@ -37,15 +37,6 @@ Array = NDArray[Any]
 
 RUN = 1024
 """Numbers that one tap multiplies at a time, about: their sums stay in the first-level cache."""
-
-BLOCK_BYTES = 1 << 20
-"""The slab of a block, at most, where one row of outputs needs no more."""
-
-TOGETHER_BYTES = 1 << 17
-"""Slabs of small samples that are one block, at most: calls for each of them take longer than its sums."""
-
-SHARED = 4
-"""Blocks that samples make together, at least, so that threads can share them."""
 
 LEAST_GROUPS = 8
 """Channels below which a pixel is too short a run."""
@@ -68,48 +59,13 @@ def suits(c: Correlation) -> bool:
     plain = len(c.axes) in FORWARD and c.mode == "zeros"
     plain = plain and c.channels == c.outputs == 1 and c.groups >= LEAST_GROUPS
     filters = c.taps * max(RUN, c.groups) * c.itemsize
-    slab = _line(c) * prod(axis.extent for axis in c.axes[:-1])
+    slab = line(c) * prod(axis.extent for axis in c.axes[:-1])
     return plain and max(filters, slab) <= PART_BYTES
-
-
-def _line(c: Correlation) -> int:
-    """Bytes of a row of the slab."""
-    return _width(c) * c.groups * c.itemsize
-
-
-def _width(c: Correlation) -> int:
-    return _span(c.axes[-1], c.axes[-1].out)
-
-
-def _span(axis: Axis, outputs: int) -> int:
-    """Inputs from the first to the last that so many outputs read."""
-    return (outputs - 1) * axis.stride + axis.extent
 
 
 def _apart(c: Correlation) -> int:
     """Numbers from a pixel of turned results to the next."""
     return pitch(c.groups, c.itemsize, READ)
-
-
-def _outputs(c: Correlation) -> tuple[int, ...]:
-    """Outputs of a block along each axis but the last: of volumes whole planes, where one fits."""
-    *deep, down = c.axes[:-1]
-    room = min(BLOCK_BYTES, PART_BYTES) // _line(c)
-    rows = min(down.out, _most(down, room // prod(axis.extent for axis in deep)))
-    return (*(_most(axis, room // _span(down, rows)) for axis in deep), rows)
-
-
-def _together(c: Correlation, samples: int) -> int:
-    """Samples of a block: several where each has one block, and there are enough for all threads."""
-    if len(cuts(c)) > 1:
-        return 1
-    slab = prod(_span(axis, axis.out) for axis in c.axes) * c.groups * c.itemsize
-    return max(1, min(TOGETHER_BYTES // slab, samples // SHARED))
-
-
-def _most(axis: Axis, room: int) -> int:
-    """Outputs along an axis that read no more than so many inputs; but one in any case."""
-    return max(1, (room - axis.extent) // axis.stride + 1)
 
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
@@ -136,7 +92,7 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
         if made is not target:
             np.copyto(target, made)
 
-    blocks = product(slices(x.shape[0], _together(c, x.shape[0])), cuts(c))
+    blocks = product(slices(x.shape[0], together(c, x.shape[0])), cuts(c))
     for_each(block, blocks, WORK * c.flops * x.shape[0])
 
 
@@ -151,10 +107,10 @@ def _summed(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array)
     pixels, upstream = _pixels(x), _pixels(dy)
     sums = np.zeros((len(rows), SHARES, *c.kernel, c.groups), dw.dtype)
     summing = WEIGHT[len(c.axes)]
-    together = _together(c, dy.shape[0])
+    some = together(c, dy.shape[0])
 
     def block(request: int, share: int, pieces: Sequence[tuple[int, Cut]]) -> None:
-        for lo, hi in ranges(len(pieces), together):
+        for lo, hi in ranges(len(pieces), some):
             check_stop()
             first, cut = pieces[lo]
             n = slice(first, first + hi - lo)
@@ -174,42 +130,6 @@ def _summed(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw: Array)
 def _pixels(a: Array) -> Array:
     """(N, G, 1, *S) as (N, *S, G)."""
     return np.moveaxis(a[:, :, 0], 1, -1)
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Rows of outputs that make one block, or planes of them.
-
-    Attributes:
-        target: the outputs, along each axis but the last; `outputs` is how many.
-        source: the inputs that they read, along each axis.
-        stands: where in the slab those begin, and end, along each axis but the last.
-    """
-
-    target: tuple[slice, ...]
-    outputs: tuple[int, ...]
-    source: tuple[slice, ...]
-    stands: tuple[tuple[int, int], ...]
-
-
-@lru_cache(maxsize=256)
-def cuts(c: Correlation) -> tuple[Cut, ...]:
-    """All blocks of a sample."""
-    each = zip(c.positions[:-1], _outputs(c), strict=True)
-    return tuple(_cut(c, part) for part in product(*(ranges(*one) for one in each)))
-
-
-def _cut(c: Correlation, part: Sequence[tuple[int, int]]) -> Cut:
-    """The block of some outputs, along each axis but the last."""
-    outputs = tuple(hi - lo for lo, hi in part)
-    source, stands = [], []
-    for axis, (lo, _), number in zip(c.axes, part, outputs, strict=False):
-        start = axis.input_of(0, lo)
-        inputs, place = axis.placed(start, start + _span(axis, number))
-        source.append(inputs)
-        stands.append((place.start, place.stop))
-    columns, _ = c.axes[-1].placed(-c.axes[-1].low, _width(c) - c.axes[-1].low)
-    return Cut(tuple(slice(*each) for each in part), outputs, (*source, columns), tuple(stands))
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +200,9 @@ def views(
     Runs have `each` pixels. Inputs stand in the parts `stands` of the slab, along those axes.
     """
     across, dtype = c.axes[-1], np.dtype(f"f{c.itemsize}")
-    spans = [_span(axis, number) for axis, number in zip(c.axes, outputs, strict=False)]
-    slab = arena.part(0, (samples, *spans, _width(c), c.groups), dtype)
-    _, place = across.placed(-across.low, _width(c) - across.low)
+    spans = [span(axis, number) for axis, number in zip(c.axes, outputs, strict=False)]
+    slab = arena.part(0, (samples, *spans, width(c), c.groups), dtype)
+    _, place = across.placed(-across.low, width(c) - across.low)
     inner, padding = slab, []
     for axis, (start, stop) in enumerate((*stands, (place.start, place.stop))):
         before = (slice(None),) * (1 + axis)

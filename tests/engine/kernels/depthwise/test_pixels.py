@@ -10,7 +10,7 @@ import pytest
 from engine import arena
 from engine.arena import PART_BYTES
 from engine.kernels.correlation import Correlation
-from engine.kernels.depthwise import pixels
+from engine.kernels.depthwise import cuts, pixels
 from engine.kernels.direct import gathered, patch_sums
 from tests.engine.kernels.images import IMAGES, VOLUMES, Shape, image, tensors
 
@@ -20,11 +20,13 @@ from tests.engine.kernels.images import IMAGES, VOLUMES, Shape, image, tensors
     ids=["whole", "one", "cut", "together"],
 )
 def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name, value in zip(("RUN", "BLOCK_BYTES", "SHARED"), request.param, strict=True):
-        monkeypatch.setattr(pixels, name, value)
-    pixels.cuts.cache_clear()
+    run, block_bytes, shared = request.param
+    monkeypatch.setattr(pixels, "RUN", run)
+    monkeypatch.setattr(cuts, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(cuts, "SHARED", shared)
+    cuts.cuts.cache_clear()
     yield
-    pixels.cuts.cache_clear()
+    cuts.cuts.cache_clear()
 
 
 def last(a: np.ndarray) -> np.ndarray:
@@ -109,10 +111,10 @@ def test_a_row_larger_than_the_scratch_is_left_to_others(monkeypatch: pytest.Mon
 def test_the_same_bits_whoever_comes_along(
     order: Order, stride: tuple[int, ...], shared: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pixels, "SHARED", shared)
+    monkeypatch.setattr(cuts, "SHARED", shared)
     shape: Shape = {"size": (30, 31), "kernel": (5, 5), "padding": (2, 2), "stride": stride}
     c, (x, w, _, dy) = layer(shape, order, itemsize=4)
-    assert (pixels._together(c, 3) > 1) == (shared == 1)
+    assert (cuts.together(c, 3) > 1) == (shared == 1)
     whole, alone = order(np.zeros_like(dy)), order(np.zeros_like(dy))
     pixels.forward(c, x, w, None, whole)
     for n in range(3):
@@ -131,7 +133,7 @@ def test_the_same_bits_whoever_comes_along(
 def test_views_lie_in_the_scratch(shape: Shape, each: int, samples: int, order: Order) -> None:
     parts = [arena.part(number, (PART_BYTES,), np.dtype(np.uint8)) for number in range(3)]
     c, _ = layer(shape, order)
-    for cut in pixels.cuts(c):
+    for cut in cuts.cuts(c):
         key = (c, samples, cut.outputs, cut.stands, each)
         v = pixels.views(*key)
         for array in (
@@ -147,19 +149,19 @@ def test_views_lie_in_the_scratch(shape: Shape, each: int, samples: int, order: 
 
 def test_small_planes_share_a_block() -> None:
     c = image((16, 7, 7), (3, 3, 3), (1, 1), itemsize=4, channels_last=True, groups=96)
-    (first, *_), rows = zip(*(cut.outputs for cut in pixels.cuts(c)), strict=True)
+    (first, *_), rows = zip(*(cut.outputs for cut in cuts.cuts(c)), strict=True)
     assert first > 1
     assert set(rows) == {7}
 
 
 def test_blocks_inside_an_image_share_their_views() -> None:
     c = image((4000, 60), (3, 3), (1, 1), itemsize=4, channels_last=True, groups=64)
-    found = {id(pixels.views(c, 1, cut.outputs, cut.stands, 8)) for cut in pixels.cuts(c)}
-    assert len(found) <= 3 < len(pixels.cuts(c))
+    found = {id(pixels.views(c, 1, cut.outputs, cut.stands, 8)) for cut in cuts.cuts(c)}
+    assert len(found) <= 3 < len(cuts.cuts(c))
 
 
 def test_small_samples_share_a_block_as_long_as_threads_have_several() -> None:
     c = image((8, 8), (3, 3), (1, 1), itemsize=4, channels_last=True, groups=64)
-    assert [pixels._together(c, samples) for samples in (1, 7, 16, 1000)] == [1, 1, 4, 5]
+    assert [cuts.together(c, samples) for samples in (1, 7, 16, 1000)] == [1, 1, 4, 5]
     large = image((400, 60), (3, 3), (1, 1), itemsize=4, channels_last=True, groups=64)
-    assert pixels._together(large, 1000) == 1
+    assert cuts.together(large, 1000) == 1
