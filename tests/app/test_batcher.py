@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from app import batcher as module
 from app.batcher import Batcher, BatchLimits, Entry
+from app.sameness import FINGERPRINT_BYTES
 from tests.app.limits import batch_limits
 
 LIMITS = BatchLimits(requests=4, rows=10, nbytes=100, work=50, trip_requests=3, trip_work=70)
@@ -194,6 +195,27 @@ def test_clients_with_equal_work_take_turns() -> None:
     assert order[:6].count("b") == 3
 
 
+def test_who_is_new_does_not_go_past_those_who_wait_since_somebody_is_served_again() -> None:
+    batcher: Batcher[Named] = Batcher(batch_limits(requests=1))
+    for name in range(4):
+        batcher.add(entry(name, client="a"))
+    (first,), *_ = [take(batcher) for _ in range(3)]
+    batcher.add(first)
+    assert names(take(batcher)) == [0]
+    for name in (4, 5):
+        batcher.add(entry(name, client="b"))
+    assert [names(take(batcher)) for _ in range(3)] == [[4], [3], [5]]
+
+
+def test_a_mate_that_is_overdue_is_not_handed_out() -> None:
+    batcher: Batcher[Named] = Batcher(batch_limits())
+    for name, deadline in enumerate((None, 1.0, 1.5)):
+        batcher.add(entry(name, deadline=deadline))
+    assert [names(batch) for batch in batcher.take(1.0)] == [[0, 2]]
+    assert batcher.take(1.0) == []
+    assert batcher.depth == 0
+
+
 def test_free_workers_share_a_group() -> None:
     batcher: Batcher[Named] = Batcher(batch_limits())
     for name in range(7):
@@ -252,6 +274,42 @@ def test_equal_bytes_of_other_shape_or_type_do_not_share() -> None:
     for name, given in enumerate((zeros, zeros.reshape(2, 4), zeros.view(np.int32))):
         batcher.add(entry(name, parameters=(given,)))
     assert [names(take(batcher)) for _ in range(3)] == [[0], [1], [2]]
+
+
+def test_a_group_is_open_until_the_last_of_its_entries_has_gone() -> None:
+    batcher: Batcher[Named] = Batcher(batch_limits(requests=2))
+    for name in range(3):
+        batcher.add(entry(name))
+    assert names(take(batcher)) == [0, 1]
+    batcher.add(entry(3))
+    assert names(take(batcher)) == [2, 3]
+
+
+def test_a_group_that_ends_leaves_open_what_took_its_place() -> None:
+    old = np.zeros(2 * FINGERPRINT_BYTES + 1, np.uint8)
+    new = old.copy()
+    new[FINGERPRINT_BYTES] = 1  # in the midst, where no fingerprint looks
+    batcher: Batcher[Named] = Batcher(batch_limits())
+    for name, given in enumerate((old, new)):
+        batcher.add(entry(name, parameters=(given,)))
+    assert names(take(batcher)) == [0]
+    batcher.add(entry(2, parameters=(new,)))
+    assert names(take(batcher)) == [1, 2]
+
+
+def test_those_who_stay_keep_their_order_however_many_go() -> None:
+    batcher: Batcher[Named] = Batcher(batch_limits(requests=1))
+    works = np.random.default_rng(0).permutation(100).tolist()
+    firsts = [entry(client=str(work), work=work) for work in works]
+    # Their tags are the works of the first.
+    seconds = [entry(work, client=str(work)) for work in works]
+    for one in (*firsts, *seconds):
+        batcher.add(one)
+    for one in (*firsts, *seconds[::2]):
+        batcher.cancel(one)
+    assert len(batcher._order) < 100, "those that are gone have been cleared away"
+    served = [take(batcher)[0].name for _ in works[1::2]]
+    assert served == sorted(works[1::2])
 
 
 def test_what_is_gone_is_not_remembered() -> None:
