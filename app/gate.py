@@ -20,7 +20,7 @@ from app import logs
 from app.cors import NO_ORIGINS, Origins
 from app.dispatcher import Dispatcher
 from app.edge import CLOSE, new_request_id
-from app.errors import QueueFull
+from app.errors import QueueFull, ShuttingDown, WorkersUnavailable
 from app.heads import Head, Headers
 from app.leftover import MOST_REST, ends_connection
 from app.lifecycle import Lifecycle
@@ -140,7 +140,11 @@ class Gate:
         visitor = Visitor(given.decode(), connection, address)
         try:
             error = self._dispatcher.refusal(visitor, known.nbytes, self._passed, known.expected)
-        except Exception:  # noqa: BLE001 - whatever it is, it is found again on the long way
+        except (ShuttingDown, WorkersUnavailable, MemoryError):
+            error = None  # it is found again on the long way
+        except Exception as failure:  # noqa: BLE001 - that way it has its answer
+            # There nothing may fail, as less is asked for.
+            logs.server.error("a refusal failed", exc_info=failure)
             error = None
         if error is None:
             self._pass(data)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from app.cors import Origins
-from app.errors import QueueFull, WorkersUnavailable
+from app.errors import QueueFull, ShuttingDown, WorkersUnavailable
 from app.few import Few
 from app.gate import KNOWN_HEADS, Gate, Known, Refusal
 from app.heads import HEAD_BYTES, parted
@@ -33,6 +33,7 @@ class Room:
     def __init__(self) -> None:
         self.error: Exception | None = FULL
         self.asked: list[tuple[Visitor, int, int]] = []
+        self.gone: list[Visitor] = []
         self.is_crowded = True
         self.few = Few()
 
@@ -46,6 +47,9 @@ class Room:
         if self.error is None or isinstance(self.error, QueueFull):
             return self.error
         raise self.error
+
+    def left(self, visitor: Visitor) -> None:
+        self.gone.append(visitor)
 
 
 class Rig:
@@ -91,21 +95,25 @@ def answered(refusal: Refusal | None) -> tuple[bytes, dict[str, str], dict[str, 
     return status.encode(), headers, json.loads(body)
 
 
-@within
-def test_a_known_head_is_answered_as_it_would_be_the_long_way(rig: Rig) -> None:
-    rig.remember(head() + BODY)
-    status, headers, body = answered(rig.refusal(head("X-Request-Id: it's-\"\\mine") + BODY))
-    assert TIMING.fullmatch(headers.pop("server-timing"))
-    usual = problem(FULL, "it's-\"\\mine")
-    assert status == b"HTTP/1.1 503 Service Unavailable"
-    assert headers == {
-        "content-type": usual.headers["Content-Type"],
-        "retry-after": usual.headers["Retry-After"],
-        "x-content-type-options": "nosniff",
-        "x-request-id": "it's-\"\\mine",
-    }
-    assert body == json.loads(usual.body)
-    assert rig.room.asked == [(Visitor("it's-\"\\mine", 7, "here"), 99, 0)]
+@pytest.mark.parametrize("name", ["it's-mine", '"mine"', "mi\\ne", "it's-\"\\mine"])
+def test_a_known_head_is_answered_as_it_would_be_the_long_way(name: str) -> None:
+    @within
+    def test(rig: Rig) -> None:
+        rig.remember(head() + BODY)
+        status, headers, body = answered(rig.refusal(head(f"X-Request-Id: {name}") + BODY))
+        assert TIMING.fullmatch(headers.pop("server-timing"))
+        usual = problem(FULL, name)
+        assert status == b"HTTP/1.1 503 Service Unavailable"
+        assert headers == {
+            "content-type": usual.headers["Content-Type"],
+            "retry-after": usual.headers["Retry-After"],
+            "x-content-type-options": "nosniff",
+            "x-request-id": name,
+        }
+        assert body == json.loads(usual.body)
+        assert rig.room.asked == [(Visitor(name, 7, "here"), 99, 0)]
+
+    test()
 
 
 @pytest.mark.parametrize(
@@ -239,6 +247,38 @@ def test_nobody_is_turned_away_while_there_is_room_or_for_another_reason(rig: Ri
     assert rig.refusal(head() + BODY) is None
 
 
+def test_whatever_else_fails_while_it_is_refused_goes_the_long_way_and_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @within
+    def test(rig: Rig) -> None:
+        rig.remember(head() + BODY)
+        for error in (ShuttingDown(), WorkersUnavailable(), MemoryError()):
+            rig.room.error = error
+            assert rig.refusal(head() + BODY) is None
+        assert not caplog.records, "each of these is found again"
+        rig.room.error = ZeroDivisionError("as asked")
+        assert rig.refusal(head() + BODY) is None
+        rig.room.error = FULL
+        rig.refusal(head() + BODY)
+        assert [ahead for *_, ahead in rig.room.asked] == [0, 1, 2, 3, 4]
+
+    test()
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert "ZeroDivisionError: as asked" in caplog.text
+
+
+@within
+def test_all_who_keep_something_for_a_connection_are_told_that_it_has_been_closed(rig: Rig) -> None:
+    rig.gate.left(7, "here")
+    assert rig.room.gone == [Visitor("", 7, "here")]
+    desks = Room()
+    rig.gate = Gate(rig.room, rig.telemetry, rig.lifecycle, desks)  # type: ignore[arg-type]
+    rig.gate.left(8, "there")
+    assert rig.room.gone[1:] == desks.gone == [Visitor("", 8, "there")]
+
+
 def test_those_who_passed_in_the_same_turn_of_the_loop_are_counted() -> None:
     async def run() -> None:
         rig = Rig()
@@ -246,13 +286,14 @@ def test_those_who_passed_in_the_same_turn_of_the_loop_are_counted() -> None:
         rig.room.error = None
         for _ in range(3):
             rig.refusal(head() + BODY)
+            rig.refusal(head(line="POST /v1/conv/backward HTTP/1.1"))
             rig.refusal(head(line="GET /livez HTTP/1.1"))  # takes no place, nor does the next
             rig.refusal(head(line="POST /v1/conv/plan HTTP/1.1"))
-        assert [ahead for *_, ahead in rig.room.asked] == [0, 1, 2]
+        assert [ahead for *_, ahead in rig.room.asked] == [0, 2, 4]
         rig.room.error = FULL
         for _ in range(3):
             rig.refusal(head() + BODY)
-        assert [ahead for *_, ahead in rig.room.asked[3:]] == [3, 3, 3]
+        assert [ahead for *_, ahead in rig.room.asked[3:]] == [6, 6, 6]
         await asyncio.sleep(0)
         rig.refusal(head() + BODY)
         assert rig.room.asked[-1][-1] == 0
