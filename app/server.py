@@ -89,6 +89,8 @@ class Server(uvicorn.Server):
         self._settings = settings
         self._listener = listener
         self._forced = asyncio.Event()
+        # When a large body was there last, of whose memory the allocator keeps what is freed.
+        self._large: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the workers, listen, and say so."""
@@ -166,25 +168,32 @@ class Server(uvicorn.Server):
 
     async def _sweep(self) -> None:
         """Look after connections and memory about once in `SWEEP_S`, until it is cancelled."""
-        before = used = monotonic()
-        kept = False  # freed memory, which the allocator holds for the next large body
+        before = monotonic()
         while True:
             await asyncio.sleep(SWEEP_S)
             await asyncio.sleep(LAST_READ_S)
             now = monotonic()
             lost = now - before - SWEEP_S - LAST_READ_S
-            for connection in list(self.server_state.connections):
-                if isinstance(connection, Connection):
-                    _tried(connection.expire, now, lost if lost > SUSPENDED_S else 0.0)
             before = now
-            if self._intake.most >= LARGE_BYTES:
-                used, kept = now, True
-            elif kept and now - used > KEEP_S:
-                give_back()
-                kept = False
-            self._intake.most = self._intake.held
+            _tried(self._expire, now, lost if lost > SUSPENDED_S else 0.0)
+            _tried(self._give_back, now)
             if self._berths is not None:
                 _tried(self._berths.tend)
+
+    def _expire(self, now: float, lost: float) -> None:
+        """End connections whose clients have been too slow; see `Connection.expire`."""
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, Connection):
+                _tried(connection.expire, now, lost)
+
+    def _give_back(self, now: float) -> None:
+        """Give freed memory back some time after there were large bodies."""
+        most, self._intake.most = self._intake.most, self._intake.held
+        if most >= LARGE_BYTES:
+            self._large = now
+        elif self._large is not None and now - self._large > KEEP_S:
+            self._large = None
+            give_back()
 
 
 def _tried(function: Callable[..., None], *arguments: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ from app.files import least_files
 from app.routes.body import Intake
 from app.server import Server
 from app.settings import Settings
+from app.workers.memory import KEEP_S, LARGE_BYTES
 from app.workers.turns import NICE
 from benchmarks.stress.service import until
 from benchmarks.stress.traffic import packed
@@ -41,37 +43,68 @@ def children(pid: int) -> set[int]:
     return {int(each) for each in listed.split()}
 
 
-def test_one_connection_that_cannot_be_looked_after_keeps_no_other_from_it(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+class Odd(Connection):
+    """A connection of which it is noted when it was looked after."""
+
+    def __init__(self, looked: list[str], name: str) -> None:
+        self.looked, self.name = looked, name
+
+    def expire(self, *_: float) -> None:
+        look(self.looked, self.name)
+
+
+def look(looked: list[str], name: str) -> None:
+    looked.append(name)
+    if name.startswith("broken"):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("memory", ["sound memory", "broken memory"])
+def test_one_that_cannot_be_looked_after_keeps_no_other_from_it(
+    memory: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    looked: list[str] = []
-
-    class Odd(Connection):
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        def expire(self, *_: float) -> None:
-            looked.append(self.name)
-            if self.name == "broken":
-                raise ZeroDivisionError
-
     async def two_rounds() -> None:
-        sweeper = asyncio.create_task(Server._sweep(rig))  # type: ignore[arg-type]
-        while len(looked) < 4:
+        sweeper = asyncio.create_task(rig._sweep())
+        while len(looked) < 8:
+            rig._large = -math.inf
             assert not sweeper.done()
             await asyncio.sleep(0)
         sweeper.cancel()
 
+    looked: list[str] = []
     monkeypatch.setattr(server, "SWEEP_S", 0.0)
     monkeypatch.setattr(server, "LAST_READ_S", 0.0)
-    rig = SimpleNamespace(
-        server_state=SimpleNamespace(connections=[Odd("broken"), Odd("sound")]),
-        _intake=Intake(1),
-        _berths=None,
-    )
+    monkeypatch.setattr(server, "give_back", lambda: look(looked, memory))
+    rig = Server.__new__(Server)
+    connections = [Odd(looked, "broken"), Odd(looked, "sound")]
+    rig.server_state = SimpleNamespace(connections=connections)  # type: ignore[assignment]
+    rig._intake = Intake(1)
+    rig._berths = SimpleNamespace(tend=lambda: look(looked, "berths"))  # type: ignore[assignment]
     asyncio.run(asyncio.wait_for(two_rounds(), 60))
-    assert looked[:4] == ["broken", "sound"] * 2
+    assert looked[:8] == ["broken", "sound", memory, "berths"] * 2
+    assert len(caplog.records) == (4 if memory.startswith("broken") else 2)
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_freed_memory_is_given_back_some_time_after_the_last_large_body(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[float] = []
+    rig = Server.__new__(Server)
+    rig._intake, rig._large = Intake(1), None
+    for now, most in (
+        (0, 1),
+        (20, LARGE_BYTES),
+        (21, LARGE_BYTES),
+        (21 + KEEP_S, 1),
+        (40, 1),
+        (99, 1),
+    ):
+        monkeypatch.setattr(server, "give_back", lambda now=now: given.append(now))
+        rig._intake.most = most
+        rig._give_back(now)
+        assert rig._intake.most == 0, "what is held"
+    assert given == [40]
 
 
 def test_sigterm_answers_what_is_under_way(tmp_path: Path) -> None:
