@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+import traceback
 
 import engine
 from app.few import SLOW_S, Few
 from app.jobs import Answer, Done, Job, Observer
+
+log = logging.getLogger(__name__)
 
 
 class AtOnce:
@@ -25,7 +29,8 @@ class AtOnce:
     def answer(self, job: Job, accepted: float, waiting: int, under_way: int) -> Done | None:
         """The answer to a job; None where a worker is to give it.
 
-        A failure that a worker would have to explain is left to a worker, which is not ended by it.
+        A failure that a worker would have to explain is left to a worker, which is not ended by it, and
+        told: where no worker fails in the same way, nobody else would say so.
 
         Args:
             accepted: when, on `time.monotonic`.
@@ -42,7 +47,11 @@ class AtOnce:
             return self._computed(job, accepted)
         except engine.EngineError:
             raise
-        except Exception:  # noqa: BLE001 - the worker that fails in the same way says so
+        except Exception as error:  # noqa: BLE001 - it is the worker's
+            what = f"{job.call.action} of {job.call.operation}"
+            # As text, or a handler of logs would hold the tensors.
+            text = "".join(traceback.format_exception(error))
+            log.warning("%s failed in the event loop, and is done by a worker: %s", what, text)
             return None
 
     def _computed(self, job: Job, accepted: float) -> Done:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -230,28 +229,37 @@ async def test_a_mistake_of_the_caller_is_told_at_once(
         await held
 
 
+@pytest.mark.parametrize("error", [MemoryError, ZeroDivisionError])
 @scenario
-async def test_what_fails_in_the_loop_is_done_by_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    def exhausted(*_: object) -> None:
-        raise MemoryError
+async def test_what_fails_in_the_loop_is_told_and_done_by_a_worker(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise error("as asked")
 
     given = job(seed=3)
     want = expected(given)
     async with computing() as rig:
-        monkeypatch.setattr(engine, "run", exhausted)
+        monkeypatch.setattr(engine, "run", fail)
         assert (await rig.dispatcher.submit(given)).body == want
         assert rig.dispatcher._admission.requests == 0
     assert rig.observer.batches == [ALONE]
+    (record,) = caplog.records
+    assert record.getMessage().startswith("forward of conv failed in the event loop")
+    assert f"{error.__name__}: as asked" in record.getMessage()
+    assert record.exc_info is None, "it would hold the tensors"
 
 
 @scenario
-async def test_what_cannot_be_encoded_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_cannot_be_encoded_fails_with_a_worker_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def fail(_: Answer) -> bytes:
         raise RuntimeError("as asked")
 
-    caplog.set_level(logging.ERROR)
     async with computing() as rig:
         with pytest.raises(RuntimeError):
             await rig.dispatcher.submit(job(encode=fail))
-    assert [record.message for record in caplog.records] == ["an answer could not be encoded"]
+    logged = [record.message.partition(",")[0] for record in caplog.records]
+    assert logged == ["forward of conv failed in the event loop", "an answer could not be encoded"]
     assert rig.observer.batches == [ALONE]
