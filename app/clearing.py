@@ -65,12 +65,6 @@ class Clearing:
         if self._was_full and self._timer is None:
             self._begin()
 
-    def close(self) -> None:
-        """No more will come."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
         self._small, self._looked = 0, loop.time()

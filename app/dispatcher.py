@@ -158,7 +158,6 @@ class Dispatcher:
         await asyncio.gather(*(pool.close() for pool in self._pools))
         if self.berths is not None:
             self.berths.close()
-        self._clearing.close()
         if self._awake is not None:
             self._awake.close()
 

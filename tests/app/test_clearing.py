@@ -51,9 +51,6 @@ class Clock:
         self.timer = call
         return self
 
-    def cancel(self) -> None:
-        self.timer = None
-
     def look(self, late: float = 0.0) -> None:
         """Let the time of the next look come."""
         self.now += LOOK_S + late
@@ -175,13 +172,6 @@ def test_without_workers_nobody_looks_again(rig: Rig) -> None:
     rig.clock.look()
     assert rig.clock.timer is None
     assert not rig.clearing.clear
-
-
-def test_at_the_end_nobody_looks_again(rig: Rig) -> None:
-    rig.begin()
-    rig.clearing.close()
-    assert rig.clock.timer is None
-    rig.clearing.close()
 
 
 @pytest.mark.skipif(usable_cpus() < 2, reason="there is none to leave")

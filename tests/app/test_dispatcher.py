@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ import pytest
 from app import dispatcher, trip, workqueue
 from app.admission import QueueLimits
 from app.awake import Awake
+from app.dispatcher import Dispatcher
 from app.errors import (
     DeadlineExceeded,
     LimitExceeded,
@@ -29,12 +31,13 @@ from app.errors import (
 )
 from app.jobs import Answer
 from app.workers import process
+from app.workers.berths import BODY_BYTES
 from app.workers.process import ProcessWorker
 from app.workers.task import Task
 from engine.wakefulness import Wakefulness
-from tests.app.dispatching import PATIENCE_S, dispatching, expected, job, scenario
+from tests.app.dispatching import PATIENCE_S, Recorder, dispatching, expected, job, scenario
 from tests.app.gates import Gate
-from tests.app.limits import batch_limits, cost_limits, queue_limits
+from tests.app.limits import batch_limits, cost_limits, dispatch_limits, queue_limits
 from tests.app.workers import faulty
 
 ALONE = (1, 1)
@@ -218,6 +221,21 @@ async def test_what_is_given_up_while_it_is_written_is_counted_and_what_was_not_
         with pytest.raises(asyncio.CancelledError):
             await task
         assert rig.observer.drops == {"deadline": 1, "cancelled": 1}
+
+
+@scenario
+async def test_the_time_that_writing_takes_counts_as_encoding_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def slow(answer: Answer) -> memoryview:
+        clock[0] += 1.0
+        return memoryview(answer.tensors["y"].tobytes())
+
+    clock = [time.monotonic()]
+    monkeypatch.setattr(dispatcher, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    async with dispatching(0) as rig:
+        done = await rig.dispatcher.submit(replace(job(), write=slow))
+    assert done.encode_s > 1.0, "it was copied before it was written"
 
 
 @scenario
@@ -408,6 +426,17 @@ async def test_draining_answers_everything_that_was_accepted(workers: int) -> No
         assert [(await task).body for task in tasks] == list(map(expected, jobs))
         with pytest.raises(ShuttingDown):
             await rig.dispatcher.submit(job())
+
+
+@scenario
+async def test_one_that_has_ended_has_no_places_for_bodies() -> None:
+    made = Dispatcher(dispatch_limits(1, body_bytes=BODY_BYTES), Recorder())
+    assert made.berths is not None
+    assert made.berths.take(BODY_BYTES) is not None
+    fds = made.berths.fds
+    assert await made.drain(PATIENCE_S)
+    assert made.berths.take(BODY_BYTES) is None
+    assert not [fd for fd in fds if Path(f"/proc/self/fd/{fd}").exists()]
 
 
 @scenario

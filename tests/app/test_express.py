@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import numpy as np
+import pytest
 
 from app.batcher import Batcher
 from app.dispatcher import Dispatcher
+from app.workers import child
 from tests.app.dispatching import Recorder, dispatching, expected, job, scenario
 from tests.app.gates import Gate
 from tests.app.limits import batch_limits, dispatch_limits
@@ -63,9 +65,16 @@ async def test_the_express_worker_rests_while_another_does_small_work(gate: Gate
 
 
 @scenario
-async def test_a_dispatcher_with_workers_of_its_own_has_an_express_worker_too() -> None:
+async def test_a_dispatcher_with_workers_of_its_own_has_an_express_worker_that_comes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first: list[int] = []
+    last: list[int] = []
+    monkeypatch.setattr(child, "come_first", first.append)
+    monkeypatch.setattr(child, "come_last", last.append)
     dispatcher = Dispatcher(dispatch_limits(1, batch=SMALL), Recorder())
     await dispatcher.start()
+    assert (len(first), len(last)) == (1, 1)
     weight = np.ones((1, 1, 1000), np.float32)
     large = asyncio.create_task(dispatcher.submit(job(weight=weight, width=1 << 20)))
     while not dispatcher._queue._held:

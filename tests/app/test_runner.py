@@ -19,6 +19,7 @@ import pytest
 
 import engine
 from app import trip
+from app.dispatcher import RETRY_WORKERS_S
 from app.errors import (
     WorkerCrashed,
     WorkersUnavailable,
@@ -345,10 +346,10 @@ async def test_when_no_worker_comes_up_nobody_waits_for_one(
         rig.dispatcher._pool._make = lambda: ProcessWorker(broken)
         os.kill(rig.workers[0].pid, signal.SIGKILL)
         await rig.observer.restarted.wait()
-        with pytest.raises(WorkersUnavailable):
-            await rig.dispatcher.submit(job())
-        with pytest.raises(WorkersUnavailable):
-            await rig.dispatcher.submit(job())
+        for _ in ("while it waits", "before it is let in"):
+            with pytest.raises(WorkersUnavailable) as refused:
+                await rig.dispatcher.submit(job())
+            assert refused.value.retry_after == RETRY_WORKERS_S
     rig.dispatcher._closing = False
     with pytest.raises(WorkersUnavailable):
         await rig.dispatcher.start()
@@ -362,8 +363,9 @@ async def test_what_is_being_computed_is_not_given_up_with_what_waits(gate: Gate
         waiting = rig.submit(job(seed=1))
         await asyncio.sleep(0)
         rig.dispatcher._give_up()
-        with pytest.raises(WorkersUnavailable):
+        with pytest.raises(WorkersUnavailable) as given_up:
             await waiting
+        assert given_up.value.retry_after == RETRY_WORKERS_S
         gate.open()
         assert (await held).body == expected(job(faulty.AT_GATE))
 
