@@ -20,13 +20,16 @@ from unittest.mock import Mock
 import msgpack
 import numpy as np
 import pytest
+import uvloop
 
+from app import lanes
 from app.addresses import network_of
-from app.edge import LINGER_S
+from app.edge import LINGER_S, ClientGone
 from app.incoming import CAN_DISCARD, SLICE_BYTES, Incoming, Wanted
-from app.lanes import PACED_BYTES, ROOM_BYTES, UNWANTED_RATE, Lanes
+from app.lanes import LEAST, PACED_BYTES, ROOM_BYTES, UNWANTED_RATE, Lanes
 from app.leftover import LONG_REST
 from app.routes.body import IN_PLACE_BYTES
+from app.transport import Flow, unread_bytes
 from benchmarks.stress.service import until
 from tests import metrics
 from tests.serving import Running, serving
@@ -279,6 +282,165 @@ def test_a_body_uses_the_turn_of_its_caller_or_of_the_network_that_it_comes_from
         assert Incoming(owner, 1000, Lanes(), wanted).caller == "key-1"
 
     asyncio.run(scenario())
+
+
+# ---- turns
+
+
+class Rig:
+    """Those who receive large bodies from one client; nobody is found slow."""
+
+    def __init__(self) -> None:
+        self.lanes = Lanes()
+
+    def enter(self, wanted: bool = True, left: int = ROOM_BYTES) -> tuple[Incoming, Any]:
+        owner: Any = SimpleNamespace(
+            transport=Mock(),
+            flow=Mock(),
+            client=("192.0.2.1", 5),
+            body_received=Mock(),
+            connection_lost=Mock(),
+        )
+        given = Wanted(b"", lambda: memoryview(bytearray(left)), lambda _: None)
+        return Incoming(owner, left, self.lanes, given if wanted else None), owner
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    monkeypatch.setattr(lanes, "LOOK_S", 3600.0)
+    return Rig()
+
+
+async def given_up(incoming: Incoming) -> None:
+    incoming.give_up()
+    with pytest.raises(ClientGone):
+        await incoming.whole()
+
+
+def test_what_is_given_up_gives_its_turn_to_the_next_and_waits_among_the_refused(rig: Rig) -> None:
+    async def scenario() -> None:
+        refused = [rig.enter(wanted=False) for _ in range(LEAST)]
+        (first, owner), *_, (last, _) = [rig.enter() for _ in range(LEAST + 1)]
+        first.buffer_updated(SLICE_BYTES)  # and a pause begins
+        owner.flow.reset_mock()
+        assert (first.begun, last.begun) == (True, False)
+        await given_up(first)
+        assert (first.begun, last.begun) == (False, True)
+        await asyncio.sleep(0.01)
+        owner.flow.wait.assert_called_once_with()
+        assert not owner.flow.go_on.called, "the pause is over, but it is not its turn"
+        refused[0][0].connection_lost(None)
+        assert first.begun
+        owner.flow.go_on.assert_called_once_with()
+
+    asyncio.run(scenario())
+
+
+def test_a_refused_body_that_is_given_up_has_the_turn_that_it_had(rig: Rig) -> None:
+    async def scenario() -> None:
+        (first, owner), *_, (last, _) = [rig.enter(wanted=False) for _ in range(LEAST + 1)]
+        owner.flow.reset_mock()
+        first.give_up()
+        assert (first.begun, last.begun) == (True, False)
+        assert not owner.flow.mock_calls
+
+    asyncio.run(scenario())
+
+
+def test_of_one_that_has_gone_nothing_more_is_read_after_its_pause(rig: Rig) -> None:
+    async def scenario() -> None:
+        incoming, owner = rig.enter()
+        incoming.buffer_updated(SLICE_BYTES)
+        owner.flow.reset_mock()
+        incoming.connection_lost(None)
+        with pytest.raises(ClientGone):
+            await incoming.whole()
+        await asyncio.sleep(0.01)
+        assert not owner.flow.mock_calls
+
+    asyncio.run(scenario())
+
+
+def test_whoever_has_a_whole_body_leaves_its_connection_alone(rig: Rig) -> None:
+    async def scenario() -> None:
+        incoming, owner = rig.enter(left=3)
+        incoming.get_buffer(-1)[:] = b"abc"
+        incoming.buffer_updated(3)
+        owner.body_received.assert_called_once_with()
+        owner.flow.reset_mock()
+        assert bytes(await incoming.whole()) == b"abc"
+        assert not owner.flow.mock_calls
+
+    asyncio.run(scenario())
+
+
+def test_without_memory_for_a_body_its_reader_is_told_and_the_next_has_its_turn(rig: Rig) -> None:
+    def starved() -> memoryview:
+        raise MemoryError
+
+    async def scenario() -> None:
+        (first, _), *_ = [rig.enter() for _ in range(LEAST)]
+        _, owner = rig.enter(left=1)
+        starving = Incoming(owner, ROOM_BYTES, rig.lanes, Wanted(b"x", starved, lambda _: None))
+        last, _ = rig.enter()
+        owner.flow.reset_mock()
+        assert not starving.begun
+        await given_up(first)
+        with pytest.raises(MemoryError):
+            await starving.whole()
+        assert last.begun
+        # What it had is thrown away, as is what comes.
+        assert starving.begun
+        owner.flow.go_on.assert_called_once_with()
+
+    asyncio.run(scenario())
+
+
+class Receiving(asyncio.Protocol):
+    """A connection that receives a large body from the first byte on, and nothing else."""
+
+    def __init__(self, lanes: Lanes, made: list[Receiving]) -> None:
+        self._lanes, self._made = lanes, made
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport, self.client = transport, transport.get_extra_info("peername")
+        self.flow = Flow(transport, (), ())
+
+    def data_received(self, data: bytes) -> None:
+        wanted = Wanted(data, lambda: memoryview(bytearray(ROOM_BYTES)), lambda _: None)
+        self.incoming = Incoming(self, ROOM_BYTES, self._lanes, wanted)  # type: ignore[arg-type]
+        self._made.append(self)
+
+
+def test_a_client_that_goes_frees_its_turn_for_the_next_that_sends(rig: Rig) -> None:
+    async def scenario() -> None:
+        made: list[Receiving] = []
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Receiving(rig.lanes, made), "127.0.0.1", 0)
+        clients = []
+        for _ in range(LEAST + 2):
+            clients.append(socket.create_connection(server.sockets[0].getsockname()))
+            clients[-1].sendall(b"!")
+            while len(made) < len(clients):
+                await asyncio.sleep(0)
+        *_, silent, last = (each.incoming for each in made)
+        clients[-1].sendall(b"some")
+        while not unread_bytes(made[-1].transport):
+            await asyncio.sleep(0)
+        assert not silent.begun
+        assert not last.begun
+        clients[0].close()
+        while not silent.begun and not last.begun:
+            await asyncio.sleep(0)
+        assert (silent.begun, last.begun) == (False, True)
+        with pytest.raises(ClientGone):
+            await made[0].incoming.whole()
+        for client in clients:
+            client.close()
+        server.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(scenario(), 60))
 
 
 @pytest.mark.skipif(not CAN_DISCARD, reason="the kernel copies what it is to throw away")
