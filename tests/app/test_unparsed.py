@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from app import parting
+from app import parting, unparsed
 from app.connection import Connection
 from app.framing import MOST_PIECES, PIECE_BYTES
-from app.unparsed import Turns
+from app.unparsed import Turns, Unparsed
 from tests.app.connecting import connected
 
 CHUNKED = b"POST /chunks HTTP/1.1\r\nHost:\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -105,6 +107,33 @@ def test_one_of_those_who_wait_goes_on_in_a_turn_and_none_is_called_twice() -> N
         assert seen == ["", "again", "other", "again", "again", "again"]
         assert called == ["", "again", "other", "again", "again"]
 
+    asyncio.run(scenario())
+
+
+def test_what_is_held_again_and_again_has_come_when_it_was_held_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        def parse(data: bytes) -> None:
+            came.append(held.came)
+            now[0] += 1.0
+            if data[1:]:
+                held.hold(memoryview(data)[1:])
+
+        came: list[float | None] = []
+        reader = SimpleNamespace(flow=Mock(), pipeline=[], data_received=parse)
+        held = Unparsed(reader, Turns())
+        for first in (5.0, 90.0):
+            now[0] = first
+            parse(b"abcd")
+            while held:
+                await asyncio.sleep(0)
+            assert came == [None, first + 1.0, first + 1.0, first + 1.0]
+            came.clear()
+        assert held.came is None
+
+    now = [0.0]
+    monkeypatch.setattr(unparsed, "monotonic", lambda: now[0])
     asyncio.run(scenario())
 
 
