@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,7 +17,7 @@ from app.workers.arena import ALIGNMENT, Mapping
 from app.workers.berths import BODY_BYTES, Berths
 from app.workers.memory import KEEP_S, KEPT_BYTES
 from app.workers.process import ProcessOptions, ProcessWorker
-from app.workers.task import Result, Task
+from app.workers.task import ComputeFailed, Result, Task
 from tests.app.dispatching import encode, scenario
 
 HEAD = 37
@@ -91,6 +92,16 @@ def test_the_place_that_fits_best_is_taken(places: Berths) -> None:
     assert sizes(places) == before
 
 
+def test_one_that_has_room_is_taken_before_one_that_would_have_to_grow(places: Berths) -> None:
+    large, small = places.take(4 * BODY_BYTES), places.take(BODY_BYTES)
+    before = sizes(places)
+    del large, small
+    body = 9 * BODY_BYTES // 4
+    assert body - min(before) < max(before) - body, "the one that is too small is nearer"
+    assert places.take(body) is not None
+    assert sizes(places) == before
+
+
 def test_a_small_body_does_not_keep_what_a_large_one_left() -> None:
     places = Berths(64 * BODY_BYTES, 1)
     assert places.take(32 * BODY_BYTES) is not None
@@ -150,6 +161,45 @@ def test_no_more_is_kept_than_is_said() -> None:
     places.tend()
     assert sum(sizes(places)) <= KEPT_BYTES + 3 * mmap.PAGESIZE
     places.close()
+
+
+def test_of_more_than_is_kept_what_was_not_needed_for_longest_goes_back(now: list[float]) -> None:
+    places = Berths(KEPT_BYTES, 3, lambda: now[0])
+    bodies = []
+    for _ in range(3):
+        bodies.append(places.take(KEPT_BYTES // 4))
+        now[0] += 1.0
+    assert sizes(places) == [KEPT_BYTES // 2] * 3
+    bodies.clear()
+    places.tend()
+    assert sizes(places) == [mmap.PAGESIZE, KEPT_BYTES // 2, KEPT_BYTES // 2]
+    places.close()
+
+
+WRITING = """
+import sys
+from app.workers import process_main
+def run(call, tensors, rows, allocate, stop):
+    tensors["x"].fill(0)
+process_main.main(sys.argv[1:], run)
+"""
+
+
+@scenario
+async def test_a_worker_cannot_write_there(places: Berths) -> None:
+    body = places.take(BODY_BYTES)
+    assert body is not None
+    tensors = {"x": np.frombuffer(body, np.float32).reshape(1, 1, -1)}
+    specs = {"x": engine.TensorSpec(tensors["x"].shape, "float32")}
+    call, _ = engine.prepare("max_pool", "forward", {"kernel": 2}, specs)
+    command = (sys.executable, "-c", WRITING)
+    worker = ProcessWorker(ProcessOptions(berths=places, command=command))
+    await worker.start()
+    await worker.begin([Task(call, {"kernel": 2}, specs, None, [tensors], [1])])
+    (outcome,) = await worker.finish()
+    assert isinstance(outcome, ComputeFailed)
+    assert "read-only" in str(outcome)
+    await worker.close()
 
 
 @scenario

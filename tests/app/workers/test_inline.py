@@ -14,7 +14,7 @@ import pytest
 
 import engine
 from app.workers.inline import InlineWorker
-from app.workers.task import EXHAUSTED, ComputeFailed, Task, WorkerDied
+from app.workers.task import EXHAUSTED, ComputeFailed, Result, Task, WorkerDied
 from engine.errors import InvalidValue
 from tests.starving import granting
 
@@ -41,6 +41,27 @@ def test_a_worker_that_is_up_has_its_thread() -> None:
         await worker.close()
 
     asyncio.run(run())
+
+
+def test_a_stop_is_for_what_was_begun_before_it() -> None:
+    async def run() -> None:
+        specs = {"x": engine.TensorSpec((1, 1, 4), "float32")}
+        call, rows = engine.prepare("max_pool", "forward", {"kernel": 2}, specs)
+        task = Task(call, {"kernel": 2}, specs, None, [{"x": np.ones((1, 1, 4), "f4")}], [rows])
+        worker = InlineWorker()
+        worker.stop()
+        await worker.begin([task])
+        (outcome,) = await worker.finish()
+        assert isinstance(outcome, Result)
+        await worker.close()
+
+    asyncio.run(run())
+
+
+def test_an_answer_has_the_memory_that_is_its_own_alone() -> None:
+    worker = InlineWorker()
+    assert worker.lends(1 << 20, 1 << 20)
+    assert not worker.lends(1 << 20, 2 << 20), "others have the rest of it"
 
 
 @pytest.mark.parametrize(

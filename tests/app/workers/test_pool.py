@@ -13,7 +13,7 @@ import pytest
 from app.workers import pool
 from app.workers.inline import InlineWorker
 from app.workers.pool import HOPELESS_FAILURES, Pool
-from app.workers.task import Worker, WorkerDied
+from app.workers.task import KILLED, SUSPENDED, Worker, WorkerDied
 from tests.app.dispatching import scenario
 
 
@@ -89,6 +89,27 @@ async def test_restarts_back_off_until_something_is_achieved(waits: list[float])
     await life.pool.close()
     assert life.pool.up == 0
     assert life.closed == 8
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("crashed", [0.0, 0.1, 0.2, 0.4]),
+        (SUSPENDED, [0.0, 0.0, 0.0, 0.1]),
+        (KILLED, [0.0, 0.0, 0.0, 0.1]),
+        ("deadline", [0.0] * 4),
+        ("cancelled", [0.0] * 4),
+    ],
+)
+@scenario
+async def test_a_death_counts_for_less_where_it_may_be_somebody_elses_doing(
+    reason: str, expected: list[float], waits: list[float]
+) -> None:
+    life = Life(*[reason] * len(expected))
+    await life.pool.start()
+    await life.forever.wait()
+    assert waits == expected
+    await life.pool.close()
 
 
 @scenario

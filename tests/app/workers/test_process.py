@@ -6,10 +6,12 @@ import asyncio
 import mmap
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ import pytest
 import engine
 from app.jobs import Answer, Job
 from app.workers import arena, child, process
+from app.workers.channel import Message
 from app.workers.cpus import available_cpus
 from app.workers.memory import KEPT_ARENA_BYTES
 from app.workers.process import ProcessOptions, ProcessWorker
@@ -87,14 +90,28 @@ def threads(worker: ProcessWorker) -> int:
     return len(list(Path(f"/proc/{worker.pid}/task").iterdir()))
 
 
-def test_the_first_task_waits_for_no_import() -> None:
+def test_before_the_first_task_all_is_imported_blas_has_its_memory_and_nobody_is_kept_awake() -> (
+    None
+):
     program = """
+import numpy
 import sys
 from app.workers import process_main
-process_main.attend = lambda *_: sys.exit("engine.operations.conv" not in sys.modules)
+
+def attend(*_):
+    print("engine.operations.conv" in sys.modules, *told)
+
+def matmul(a, b):
+    told.append(a.shape == b.shape >= (128, 128))
+
+told = []
+numpy.matmul = matmul
+process_main.engine.set_wakeful = told.append
+process_main.attend = attend
 process_main.main(["0", "0", "1"])
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    done = subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.PIPE)
+    assert done.stdout.split() == [b"True", b"True", b"False"]
 
 
 @scenario
@@ -162,6 +179,54 @@ async def test_results_may_be_kept_while_there_are_arenas_for_the_next_tasks(
     assert encode(Answer(each.outputs, 1, 1)) == expected(given), "it outlives the worker"
 
 
+class Unstarted(ProcessWorker):
+    """A worker whose process is never started, nor asked."""
+
+    def ask(self, message: Message) -> asyncio.Future[Message]:  # noqa: ARG002
+        return asyncio.get_running_loop().create_future()
+
+    async def fill(self) -> list[object]:
+        """Begin so many trips that no arena is left; returns what holds each, in order."""
+        held: list[object] = []
+        for _ in range(process.ARENAS):
+            await self.begin([task(job())])
+            held.append(self._outputs)
+        return held
+
+
+@scenario
+async def test_a_stop_before_there_is_an_arena_is_for_the_trip_that_waits_for_one_alone() -> None:
+    worker = Unstarted(ProcessOptions())
+    held = await worker.fill()
+    begun = asyncio.create_task(worker.begin([task(job())]))
+    await asyncio.sleep(0)
+    worker.stop()
+    for turn, stopped in ((0, True), (1, False), (0, False)):
+        held[turn] = None
+        await begun
+        assert worker._turn == turn
+        assert worker._arenas[turn].stop == stopped
+        held[turn] = worker._outputs
+        begun = asyncio.create_task(worker.begin([task(job())]))
+        await asyncio.sleep(0)
+    begun.cancel()
+    await worker.close()
+
+
+@scenario
+async def test_a_worker_whose_arenas_nobody_lets_go_of_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(process, "FREE_S", 2 * process.LOOK_S)
+    worker = Unstarted(ProcessOptions())
+    held = await worker.fill()
+    with pytest.raises(WorkerDied, match="stuck"):
+        await worker.begin([task(job())])
+    held.pop()
+    await worker.begin([task(job())])
+    await worker.close()
+
+
 @pytest.mark.parametrize(
     ("nbytes", "held", "lent"),
     [
@@ -213,9 +278,10 @@ async def test_a_task_beyond_its_memory_is_refused_and_the_next_one_done() -> No
     await worker.close()
 
 
+@pytest.mark.parametrize("program", ["", f"raise SystemExit({child.LIBRARY_STATUS})"])
 @scenario
-async def test_a_program_that_ends_at_once_is_a_death() -> None:
-    worker = ProcessWorker(ProcessOptions(command=(sys.executable, "-c", "")))
+async def test_a_program_that_ends_at_once_is_a_death(program: str) -> None:
+    worker = ProcessWorker(ProcessOptions(command=(sys.executable, "-c", program)))
     with pytest.raises(WorkerDied, match="crashed"):
         await worker.start()
     await worker.close()
@@ -282,7 +348,7 @@ async def test_it_yields_to_nobody_before_it_is_ready(tmp_path: Path) -> None:
     await worker.start()
     ours = os.getpriority(os.PRIO_PROCESS, 0)
     assert found.read_text() == str(ours)
-    assert os.getpriority(os.PRIO_PROCESS, worker.pid) == ours + NICE
+    assert os.getpriority(os.PRIO_PROCESS, worker.pid) == min(ours + NICE, 19)
     await worker.close()
 
 
@@ -307,6 +373,80 @@ async def test_one_that_is_suspended_before_it_is_ready_is_not_waited_for() -> N
         await worker.start()
     await worker.close()
     assert not Path(f"/proc/{worker.pid}").exists()
+
+
+LINGERING = """
+import os, sys, time
+from app.workers.channel import pack
+from app.workers.protocol import ready
+control = int(sys.argv[2])
+os.write(control, pack(ready()))
+os.read(control, 1)
+if sys.argv[1] == "deaf":
+    os.close(control)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", ["deaf", "listening"])
+@scenario
+async def test_one_that_does_not_leave_is_ended_and_who_waits_for_it_told(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "LEAVE_TIMEOUT_S", 0.05)
+    worker = ProcessWorker(ProcessOptions(command=(sys.executable, "-c", LINGERING, how)))
+    await worker.start()
+    reply = worker.ask({})
+    async with asyncio.timeout(30):
+        if how == "deaf":
+            with pytest.raises(WorkerDied, match="crashed"):
+                await reply
+        await worker.close()
+    assert not Path(f"/proc/{worker.pid}").exists()
+
+
+@scenario
+async def test_one_that_could_not_be_started_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scarce() -> None:
+        raise OSError(24, "Too many open files")
+
+    worker = ProcessWorker(ProcessOptions())
+    with monkeypatch.context() as without_files:
+        without_files.setattr(socket, "socketpair", scarce)
+        with pytest.raises(OSError, match="Too many"):
+            await worker.start()
+    await worker.close()
+    for each in worker._arenas:
+        with pytest.raises(OSError, match="Bad file"):
+            os.fstat(each.fd)
+
+
+@scenario
+async def test_one_that_cannot_be_told_is_a_death() -> None:
+    worker = ProcessWorker(ProcessOptions())
+    worker._control, theirs = socket.socketpair()
+    with worker._control:
+        theirs.close()
+        with pytest.raises(WorkerDied, match="Broken pipe"):
+            worker.ask({})
+    worker._control = Mock(send=lambda data: len(data) - 1)
+    with pytest.raises(WorkerDied, match="does not read"):
+        worker.ask({})
+
+
+@scenario
+async def test_of_one_that_has_died_no_processor_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number may be another's."""
+    worker = ProcessWorker(ProcessOptions())
+    await worker.start()
+    waiting = asyncio.get_running_loop().create_future()
+    worker.guard(waiting)
+    worker.kill(KILLED)
+    with pytest.raises(WorkerDied, match=KILLED):
+        await waiting
+    monkeypatch.setattr(process, "leave_one", pytest.fail)
+    worker.leave_one(True)
+    await worker.close()
 
 
 @scenario

@@ -49,7 +49,9 @@ def test_of_a_long_failure_its_end_is_told() -> None:
     [
         MemoryError(),
         OSError(errno.ENOMEM, "no memory"),
+        OSError(errno.EAGAIN, "no process"),
         OSError(errno.EMFILE, "too many open files"),
+        OSError(errno.ENFILE, "too many open files in the system"),
         RuntimeError("can't start new thread"),
     ],
 )
@@ -57,3 +59,16 @@ def test_a_worker_without_memory_is_as_good_as_dead(error: Exception) -> None:
     with pytest.raises(WorkerDied) as died:
         protocol.seconds(over_the_wire(protocol.report(error)))
     assert died.value.reason == EXHAUSTED
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.EPERM, "not permitted"),
+        RuntimeError("cannot be"),
+        ValueError("can't start new thread"),
+    ],
+)
+def test_whatever_else_is_wrong_is_a_failure_of_the_task(error: Exception) -> None:
+    failure = protocol.seconds(over_the_wire(protocol.report(error)))
+    assert isinstance(failure, ComputeFailed)
