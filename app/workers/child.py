@@ -136,7 +136,7 @@ class Child:
         except OSError as error:
             while not self.dead:
                 self._read()  # it has ended, of which nobody was told yet
-            raise await self._death() from error
+            raise await self._death(str(error)) from error
         if sent != len(data):
             raise WorkerDied(STUCK, "it does not read what it is sent")
         self._waiting = reply
@@ -211,11 +211,11 @@ class Child:
                 self._reason = EXHAUSTED
         self._resolve(WorkerDied(self._reason))
 
-    async def _death(self) -> WorkerDied:
+    async def _death(self, detail: str = "") -> WorkerDied:
         """How it died, once that is known."""
         assert self._burial is not None
         await asyncio.wait([self._burial])
-        return WorkerDied(self._reason)
+        return WorkerDied(self._reason, detail)
 
     def _resolve(self, outcome: Message | WorkerDied) -> None:
         """Give an outcome to whoever waits for one; nobody does where it came too late."""

@@ -182,7 +182,7 @@ async def test_results_may_be_kept_while_there_are_arenas_for_the_next_tasks(
 class Unstarted(ProcessWorker):
     """A worker whose process is never started, nor asked."""
 
-    def ask(self, message: Message) -> asyncio.Future[Message]:  # noqa: ARG002
+    async def ask(self, message: Message) -> asyncio.Future[Message]:  # noqa: ARG002
         return asyncio.get_running_loop().create_future()
 
     async def fill(self) -> list[object]:
@@ -396,7 +396,7 @@ async def test_one_that_does_not_leave_is_ended_and_who_waits_for_it_told(
     monkeypatch.setattr(child, "LEAVE_TIMEOUT_S", 0.05)
     worker = ProcessWorker(ProcessOptions(command=(sys.executable, "-c", LINGERING, how)))
     await worker.start()
-    reply = worker.ask({})
+    reply = await worker.ask({})
     async with asyncio.timeout(30):
         if how == "deaf":
             with pytest.raises(WorkerDied, match="crashed"):
@@ -424,14 +424,15 @@ async def test_one_that_could_not_be_started_can_be_closed(monkeypatch: pytest.M
 @scenario
 async def test_one_that_cannot_be_told_is_a_death() -> None:
     worker = ProcessWorker(ProcessOptions())
-    worker._control, theirs = socket.socketpair()
-    with worker._control:
-        theirs.close()
-        with pytest.raises(WorkerDied, match="Broken pipe"):
-            worker.ask({})
     worker._control = Mock(send=lambda data: len(data) - 1)
     with pytest.raises(WorkerDied, match="does not read"):
-        worker.ask({})
+        await worker.ask({})
+    worker._control, theirs = socket.socketpair()
+    worker._process = Mock(poll=lambda: 1, returncode=1)
+    with worker._control:
+        theirs.close()
+        with pytest.raises(WorkerDied, match=r"crashed: .*Broken pipe"):
+            await worker.ask({})
 
 
 @scenario
