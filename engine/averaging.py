@@ -115,7 +115,9 @@ def average_backward(geometry: Geometry, divisor: Divisor, dy: Array, dx: Array)
         if not apart:
             settle(dx[n, c])
 
-    for_each_plane(pooling, dx.shape[0], planes, copied=not apart)
+    # Where tiles are several, each has numbers of its own for all inputs of its windows.
+    joined = pooling.joined if len(tiles) == 1 else 1
+    for_each_plane(pooling, dx.shape[0], planes, joined, copied=not apart)
 
 
 def members(counts: Iterable[Array]) -> Array:

@@ -79,6 +79,8 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
         patch.setattr(windows, "LONG", 2)
         patch.setattr(windows, "BUSY", 0)
         patch.setattr(reducing, "BESIDE", 0)
+        patch.setattr(reducing, "FEWER", 0)
+        patch.setattr(reducing, "LONG", 2)
         for bound, value in (("ROWS", 8), ("WHOLE", 8), ("WIDTH", 2), ("OUTER", 8)):
             patch.setattr(single, bound, value)
         patch.setattr(interleaving, "BAND_BYTES", part)

@@ -21,7 +21,7 @@ def blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
     if p.overlapping:
         return winner_blocks(p, samples, itemsize)
     cut = p.tiles(RUN_BLOCKS if p.in_runs else 1)
-    return list(cut), list(p.planes(samples, RUN_BLOCKS if p.few else 1))
+    return list(cut), list(p.planes(samples, RUN_BLOCKS if p.few else p.joined))
 
 
 def winner_blocks(

@@ -123,12 +123,16 @@ def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
         members = target.reshape(*g.shape[:2], *parts, copy=False)
         members[...] = g[(..., *[i for _ in sizes for i in (slice(None), None)])]
         return
-    for axis, inputs in enumerate(p.read(tile)):
-        g = window_spread(g, 2 + axis, p.axes[axis], tile[axis], inputs)
-    if target.shape == dx.shape and all(
+    alone = target.shape == dx.shape and all(
         hi - lo == axis.out for axis, (lo, hi) in zip(p.axes, tile, strict=True)
-    ):
-        np.copyto(dx, g)
-    else:
+    )
+    read = p.read(tile)
+    # What comes last passes over most numbers: by windows that differ, row by row.
+    *before, end = reversed(range(len(p.axes))) if p.unlike else range(len(p.axes))
+    for axis in before:
+        g = window_spread(g, 2 + axis, p.axes[axis], tile[axis], read[axis])
+    found = dx if alone else np.empty_like(target)
+    window_spread(g, 2 + end, p.axes[end], tile[end], read[end], found)
+    if not alone:
         clear(p, tile, dx)
-        target += g
+        target += found

@@ -102,6 +102,22 @@ class Pooling:
         """Whether one window is all of the input, and reads each number of it once."""
         return all(axis.out == 1 and whole(axis) for axis in self.axes)
 
+    @cached_property
+    def unlike(self) -> bool:
+        """Whether windows along any axis differ in their sizes."""
+        return any(not isinstance(axis, Axis) and not whole(axis) for axis in self.axes)
+
+    @cached_property
+    def joined(self) -> int:
+        """Blocks that are one where windows differ, and pass over all channels of a position, a long run.
+
+        All that is held is what the first axis leaves, which is left to the last where sums are spread.
+        """
+        if not (self.unlike and self.channels_last and self.channels >= LEAST_RUN):
+            return 1
+        first = self.axes[0]
+        return max(1, min(WHOLE_BLOCKS, RUN_BLOCKS * first.size // first.out))
+
     @property
     def visits(self) -> int:
         """Window members of one sample: what a reduction without tricks would read."""
@@ -207,10 +223,15 @@ def slices(spans: tuple[tuple[int, int], ...]) -> Box:
 
 
 def for_each_plane(
-    p: Pooling, samples: int, function: Callable[[slice, slice], None], *, copied: bool = False
+    p: Pooling,
+    samples: int,
+    function: Callable[[slice, slice], None],
+    blocks: int = 1,
+    *,
+    copied: bool = False,
 ) -> None:
     """Call `function(n, c)` for blocks of planes that do not overlap; see `Pooling.planes`."""
-    for_each_block(p, samples, p.planes(samples, copied=copied), function)
+    for_each_block(p, samples, p.planes(samples, blocks, copied=copied), function)
 
 
 def for_each_block(
@@ -240,8 +261,7 @@ def reduced_along(
         values = prepare(values)
     # Runs are halved, or more, before shorter ones are met. Windows that differ are better met when they
     # are fewer.
-    unlike = any(not isinstance(axis, Axis) and not whole(axis) for axis in p.axes)
-    ordered = in_order or p.channels_last or unlike
+    ordered = in_order or p.channels_last or p.unlike
     order = range(len(p.axes)) if ordered else reversed(range(len(p.axes)))
     *before, end = order
     for axis in before:

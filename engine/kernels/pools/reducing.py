@@ -6,7 +6,8 @@ else `ufunc.reduceat` passes over members laid out run after run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -19,24 +20,44 @@ Array = NDArray[Any]
 BESIDE = 1024
 """Numbers beside a run from which it has calls of its own: `reduceat` begins anew for each of them."""
 
+RUN, FEWER = 16, 64
+"""Numbers of memory from one member to the next from which what lies between them is passed over well, and
+numbers beside a run that are enough then: `reduceat` takes members of each of them with a stride."""
+
 SEVERAL = 8
 """Members of a run above which they are reduced in one call, not one by one."""
 
+LONG, PAIR = 64, 2
+"""Numbers of memory from one member to the next from which that is `PAIR`: a call loops over each run."""
+
 
 def reduce_runs(
-    ufunc: np.ufunc, identity: float, values: Array, axis: int, starts: Array, stops: Array
+    ufunc: np.ufunc,
+    identity: float,
+    values: Array,
+    axis: int,
+    starts: Array,
+    stops: Array,
+    out: Array | None = None,
 ) -> Array:
-    """Reduce the runs [start, stop) along an axis of values (n, ...); those without members: `identity`."""
+    """Reduce the runs [start, stop) along an axis of values (n, ...); those without members: `identity`.
+
+    Written to `out` if that is given.
+    """
     lengths = np.maximum(stops - starts, 0)
     # Along a row of memory `reduceat` passes over several members at a time.
-    in_row = values.strides[axis] == values.itemsize and lengths.max(initial=0) > SEVERAL
+    in_row = _apart(values, axis) == 1 and lengths.max(initial=0) > SEVERAL
+    if out is None:
+        # In the memory order of values, so that those who go on with both pass over long runs.
+        out = np.empty_like(values, shape=resized(values, axis, len(starts)))
     if not in_row and many_beside(values, axis):
-        return _one_by_one(ufunc, identity, values, axis, starts.tolist(), stops.tolist())
+        _one_by_one(ufunc, identity, values, axis, starts, stops, out)
+        return out
     if len(starts) and lengths.all() and (starts[1:] == stops[:-1]).all():
         part = values[at(axis, slice(int(starts[0]), int(stops[-1])))]
     else:
         part = values.take(laid_out(starts, lengths), axis)
-    return reduce_in_turn(ufunc, identity, part, axis, lengths)
+    return reduce_in_turn(ufunc, identity, part, axis, lengths, out)
 
 
 def many_beside(values: Array, axis: int) -> bool:
@@ -44,7 +65,13 @@ def many_beside(values: Array, axis: int) -> bool:
 
     Of a sample, as the order of a sum may not depend on how many come together.
     """
-    return values.size >= BESIDE * values.shape[axis] * values.shape[0]
+    least = FEWER if _apart(values, axis) >= RUN else BESIDE
+    return values.size >= least * values.shape[axis] * values.shape[0]
+
+
+def _apart(values: Array, axis: int) -> int:
+    """Numbers of memory from one member to the next along an axis."""
+    return values.strides[axis] // values.itemsize
 
 
 def _one_by_one(
@@ -52,26 +79,40 @@ def _one_by_one(
     identity: float,
     values: Array,
     axis: int,
-    starts: Sequence[int],
-    stops: Sequence[int],
-) -> Array:
-    """Reduce runs of the same length or not, each in calls of its own over all that lies beside it."""
-    result = np.empty_like(values, shape=resized(values, axis, len(starts)))
-    for o, (start, stop) in enumerate(zip(starts, stops, strict=True)):
-        own = result[at(axis, slice(o, o + 1))]
-        if stop - start > SEVERAL:
+    starts: Array,
+    stops: Array,
+    result: Array,
+) -> None:
+    """Reduce runs of the same length or not, each in calls of its own over all that lies beside it.
+
+    Equal runs one after another share their calls.
+    """
+    several = PAIR if _apart(values, axis) >= LONG else SEVERAL
+    before = (slice(None),) * axis
+    for first, end, start, stop in _alike(starts.tolist(), stops.tolist()):
+        own = result[*before, first:end]
+        if stop - start > several:
             check_stop()
-            part = values[at(axis, slice(start, stop))]
-            ufunc.reduce(part, axis=axis, keepdims=True, out=own)
+            one = own if end - first == 1 else own[*before, :1]
+            ufunc.reduce(values[*before, start:stop], axis=axis, keepdims=True, out=one)
+            if one is not own:
+                own[*before, 1:] = one
             continue
-        taps = [values[at(axis, slice(i, i + 1))] for i in range(start, stop)]
+        taps = [values[*before, i : i + 1] for i in range(start, stop)]
         if len(taps) > 1:
             ufunc(taps[0], taps[1], out=own)
         else:
             own[...] = taps[0] if taps else identity
         for tap in taps[2:]:
             ufunc(own, tap, out=own)
-    return result
+
+
+def _alike(starts: Sequence[int], stops: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Runs [first, end) of results with equal members [start, stop)."""
+    end = 0
+    for members, same in groupby(zip(starts, stops, strict=True)):
+        first, end = end, end + sum(1 for _ in same)
+        yield first, end, *members
 
 
 def laid_out(starts: Array, lengths: Array) -> Array:
@@ -81,16 +122,29 @@ def laid_out(starts: Array, lengths: Array) -> Array:
 
 
 def reduce_in_turn(
-    ufunc: np.ufunc, identity: float, runs: Array, axis: int, lengths: Array
+    ufunc: np.ufunc,
+    identity: float,
+    runs: Array,
+    axis: int,
+    lengths: Array,
+    out: Array | None = None,
 ) -> Array:
-    """Reduce consecutive runs of the given lengths; `identity` for runs of length 0."""
-    result = np.full(resized(runs, axis, len(lengths)), identity, runs.dtype)
+    """Reduce consecutive runs of the given lengths; `identity` for runs of length 0.
+
+    Written to `out` if that is given.
+    """
+    if out is None:
+        out = np.empty_like(runs, shape=resized(runs, axis, len(lengths)))
     full = np.flatnonzero(lengths)
+    starts = (np.cumsum(lengths) - lengths)[full]
+    if full.size == len(lengths):
+        ufunc.reduceat(runs, starts, axis=axis, out=out)
+        return out
+    out[...] = identity
     if full.size:
-        starts = (np.cumsum(lengths) - lengths)[full]
         where = (slice(None),) * axis + (full,)
-        result[where] = ufunc.reduceat(runs, starts, axis=axis)
-    return result
+        out[where] = ufunc.reduceat(runs, starts, axis=axis)
+    return out
 
 
 def at(axis: int, part: slice) -> tuple[slice, ...]:

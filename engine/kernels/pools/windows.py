@@ -82,24 +82,33 @@ def window_sum(
 
 
 def window_spread(
-    sums: Array, axis: int, windows: Windows, span: tuple[int, int], inputs: tuple[int, int]
+    sums: Array,
+    axis: int,
+    windows: Windows,
+    span: tuple[int, int],
+    inputs: tuple[int, int],
+    out: Array | None = None,
 ) -> Array:
-    """The adjoint of `window_sum`: each of the inputs [*inputs) gets the sum of its windows."""
+    """The adjoint of `window_sum`: inputs [*inputs) get the sums of their windows, in `out` if given."""
     lo, hi = span
+    if out is None:
+        out = np.empty_like(sums, shape=resized(sums, axis, inputs[1] - inputs[0]))
     size = whole(windows)
     if size and inputs == (lo * size, hi * size):
-        return np.repeat(sums, size, axis)
+        split = (*out.shape[:axis], hi - lo, size, *out.shape[axis + 1 :])
+        out.reshape(split, copy=False)[...] = np.expand_dims(sums, axis + 1)
+        return out
     if short(windows):
-        result = np.zeros_like(sums, shape=resized(sums, axis, inputs[1] - inputs[0]))
+        out[...] = 0
         for source, target in _taps(windows, span, inputs[0]):
-            result[at(axis, target)] += sums[at(axis, source)]
-        return result
+            out[at(axis, target)] += sums[at(axis, source)]
+        return out
     starts, stops = bounds(windows, lo, hi)
     # Starts and stops never decrease, so the windows over one input are a run as well.
     i = np.arange(*inputs)
     first = np.searchsorted(stops, i, side="right")
     last = np.searchsorted(starts, i, side="right")
-    return reduce_runs(np.add, 0, sums, axis, first, last)
+    return reduce_runs(np.add, 0, sums, axis, first, last, out)
 
 
 def covered(axis: Axis, lo: int, hi: int) -> Array:
@@ -279,11 +288,7 @@ def _reduce(
             ufunc(view, values[at(axis, source)], out=view)
         return result
     starts, stops = bounds(windows, *span)
-    result = reduce_runs(ufunc, identity, values, axis, starts - origin, stops - origin)
-    if out is None:
-        return result
-    np.copyto(out, result)
-    return out
+    return reduce_runs(ufunc, identity, values, axis, starts - origin, stops - origin, out)
 
 
 def _same(a: Array, b: Array, nan: bool) -> NDArray[np.bool_]:

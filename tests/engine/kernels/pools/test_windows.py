@@ -53,24 +53,6 @@ def test_places_of_maxima_found_part_by_part(
         np.testing.assert_array_equal(parts[:, held], found[:, held])
 
 
-def test_whether_runs_have_calls_of_their_own_does_not_hang_on_how_many_samples_come() -> None:
-    one = np.ones((1, 4, reducing.BESIDE))
-    for samples in (1, 9):
-        assert reducing.many_beside(np.repeat(one, samples, 0), 1)
-        assert not reducing.many_beside(np.repeat(one[..., 1:], samples, 0), 1)
-    assert not reducing.many_beside(one, 2)
-
-
-def test_long_runs_stop_when_they_are_told_to() -> None:
-    asked = iter((False, False, True))
-    values, ends = np.ones((1, 64, 4096)), np.array([0, 16, 32, 48, 64])
-    with pytest.raises(Stopped):
-        computing(
-            lambda: next(asked), reducing.reduce_runs, np.add, 0.0, values, 1, ends[:-1], ends[1:]
-        )
-    assert list(asked) == []
-
-
 def test_the_search_in_a_large_window_stops_when_it_is_told_to() -> None:
     asked = iter((False, False, True))
     x, windows = np.ones((1, 10**7), np.float32), Adaptive(10**7, 1)
@@ -120,6 +102,7 @@ def test_max_sum_and_first_position(
     windows: Windows, part: str, beside: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reducing, "BESIDE", beside)
+    monkeypatch.setattr(reducing, "FEWER", beside)
     rng = np.random.default_rng(3)
     lo, hi = (0 if part == "all" else windows.out // 2), windows.out
     start, stop = windows.inputs_of(lo, hi)
@@ -148,6 +131,7 @@ def test_spread_is_the_adjoint_of_the_sum(
     windows: Windows, beside: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reducing, "BESIDE", beside)
+    monkeypatch.setattr(reducing, "FEWER", beside)
     rng = np.random.default_rng(4)
     span = (windows.out // 3, windows.out)
     start, stop = windows.inputs_of(*span)
