@@ -31,7 +31,7 @@ from engine.kernels.direct import (
     shifts,
     single,
 )
-from engine.kernels.pools import fitting, pooling, reducing, tracing, windows
+from engine.kernels.pools import fitting, pooling, reducing, seeking, tracing, windows
 from engine.operations import max_unpool
 from tests.engine import laws
 from tests.engine.compare import assert_close
@@ -81,6 +81,8 @@ def _small_blocks(request: pytest.FixtureRequest, shared: None) -> Iterator[None
         patch.setattr(reducing, "BESIDE", 0)
         patch.setattr(reducing, "FEWER", 0)
         patch.setattr(reducing, "LONG", 2)
+        patch.setattr(seeking, "WORTH", 0 if part == 128 else seeking.WORTH)
+        patch.setattr(seeking, "RUN", 2)
         for bound, value in (("ROWS", 8), ("WHOLE", 8), ("WIDTH", 2), ("OUTER", 8)):
             patch.setattr(single, bound, value)
         patch.setattr(interleaving, "BAND_BYTES", part)

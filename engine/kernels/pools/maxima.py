@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from engine.geometry import Axis, Tile, Windows
 from engine.kernels.nan import settle
 from engine.kernels.patches import inside, within
-from engine.kernels.pools import ahead, argmaxima, handing, squares, tracing
+from engine.kernels.pools import ahead, argmaxima, handing, seeking, squares, tracing
 from engine.kernels.pools.fitting import argmax_blocks, blocks, winner_blocks
 from engine.kernels.pools.placing import scatter_indices
 from engine.kernels.pools.pooling import (
@@ -105,6 +105,17 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
         return argmaxima.argmaxima(p, x, tile)
     if axes := tracing.suits(p) or p.few:
         return tracing.traced(p, axes, x, tile)
+    if seeking.suits(p, tile):
+        values, positions = seeking.sought(p, x, tile)
+    else:
+        values, positions = _along(p, x, tile)
+    for axis, (windows, (lo, hi)) in enumerate(zip(p.axes, tile, strict=True)):
+        positions[(slice(None),) * (2 + axis) + (_empty(windows, lo, hi),)] = -1
+    return values, positions
+
+
+def _along(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
+    """Maxima and positions of a tile, all windows along an axis at once; any for windows without inputs."""
     read = p.read(tile)
     values = x[within(slices(read))]
     positions: Array = np.zeros((), np.int64)
@@ -116,8 +127,6 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
         windows, span = p.axes[axis], tile[axis]
         values, positions = window_argmax(values, positions, 2 + axis, windows, span, lo)
         step *= windows.size
-    for axis, (windows, (lo, hi)) in enumerate(zip(p.axes, tile, strict=True)):
-        positions[(slice(None),) * (2 + axis) + (_empty(windows, lo, hi),)] = -1
     return values, positions
 
 

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 BESIDE = 1024
 """Numbers beside a run from which it has calls of its own: `reduceat` begins anew for each of them."""
 
-RUN, FEWER = 16, 64
+RUN, FEWER = 16, 128
 """Numbers of memory from one member to the next from which what lies between them is passed over well, and
 numbers beside a run that are enough then: `reduceat` takes members of each of them with a stride."""
 

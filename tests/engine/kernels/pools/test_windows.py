@@ -36,31 +36,6 @@ WINDOWS: list[Windows] = [
 ]
 
 
-@pytest.mark.parametrize("windows", WINDOWS, ids=str)
-def test_places_of_maxima_found_part_by_part(
-    windows: Windows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(3)
-    x = rng.integers(-2, 3, (2, windows.size, 3)).astype(float)
-    x[0, windows.size // 2 :, 1] = np.nan
-    given = x, np.arange(windows.size).reshape(-1, 1), 1, windows, (0, windows.out), 0
-    best, found = window_argmax(*given)
-    for numbers in (1, 40):
-        monkeypatch.setattr("engine.kernels.pools.windows.PASS", numbers)
-        again, parts = window_argmax(*given)
-        np.testing.assert_array_equal(again, best)
-        held = [o for o in range(windows.out) if members(windows, o)]
-        np.testing.assert_array_equal(parts[:, held], found[:, held])
-
-
-def test_the_search_in_a_large_window_stops_when_it_is_told_to() -> None:
-    asked = iter((False, False, True))
-    x, windows = np.ones((1, 10**7), np.float32), Adaptive(10**7, 1)
-    places = np.arange(10**7)
-    with pytest.raises(Stopped):
-        computing(lambda: next(asked), window_argmax, x, places, 1, windows, (0, 1), 0)
-
-
 @pytest.mark.parametrize(
     ("windows", "expected"),
     [
