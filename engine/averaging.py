@@ -63,7 +63,7 @@ def average(geometry: Geometry, divisor: Divisor, x: Array, y: Array) -> None:
         def plane(n: slice, c: slice) -> None:
             y[n, c] = plane_sum(x[n, c], geometry.channels_last)
 
-        for_each_plane(pooling, len(x), plane)
+        for_each_block(pooling, len(x), pooling.planes(len(x), together=True), plane)
         y /= divisor(((0, 1),) * len(pooling.axes)).astype(y.dtype)
         settle(y)
         return

@@ -25,7 +25,7 @@ from engine.kernels.correlation import Correlation
 from engine.kernels.dispatch import adjoint_algorithm, forward_algorithm, weight_algorithm
 from engine.kernels.requests import average_by_request, sum_by_request
 from engine.kernels.weight_bytes import forward_bytes, rearranged_bytes
-from engine.layouts import channels_first, fitting
+from engine.layouts import fitting
 from engine.operation import Operation, Tails
 from engine.options import Choice, Flag, Integer, Letters, Padding, Pads, PerAxis, option
 from engine.plans import Action, Plan
@@ -240,8 +240,7 @@ class Convolution(Operation):
         wanted = ((name,) for name in both if name in out)  # so threads wait for each other once
         for_each(lambda name: both[name](), wanted, 2 * c.flops * len(dy), branches=True)
         if "dbias" in out:
-            dy = channels_first(dy, geometry.channels_last)
-            sum_by_request(dy, rows, out["dbias"])
+            sum_by_request(dy, rows, out["dbias"], channels_last=geometry.channels_last)
         if plan.config.grad_reduction == "mean":
             for name in ("dweight", "dbias"):
                 if name in out:

@@ -6,9 +6,10 @@ from its own first sample, so its sum has one order whoever else is in the batch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import accumulate, product
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from engine.arena import PART_BYTES
 from engine.geometry import even, ranges
+from engine.kernels.row_sums import PART, ROWS, sums_over_rows
 
 Array = NDArray[Any]
 Piece = TypeVar("Piece")
@@ -116,15 +118,27 @@ def sum_samples(values: Array, each: int) -> Array:
     return np.add.reduce(values.reshape(-1, each, *values.shape[1:]), axis=1)
 
 
-def sum_by_request(values: Array, rows: Sequence[int], out: Array) -> None:
-    """Write to `out` (R, ...) the sums of `values` (N, ..., *S) over S and over each request's samples."""
-    places = tuple(range(out.ndim, values.ndim))
+def sum_by_request(
+    values: Array, rows: Sequence[int], out: Array, *, channels_last: bool = False
+) -> None:
+    """Write to `out` (R, C) the sums of `values` (N, C, *S) over S and over each request's samples.
+
+    Where `channels_last`, values are (N, *S, C).
+    """
+    channels, held = out.shape[1], out[:1].nbytes
+    summed: Callable[[Array], Array]
+    if channels_last:
+        values = values.reshape(len(values), prod(values.shape[1:-1]), channels)
+        held += min(PART, values[:1].size) // ROWS * values.itemsize
+        summed = sums_over_rows
+    else:
+        summed = partial(np.add.reduce, axis=tuple(range(2, values.ndim)))
     # The sums over S of many samples would be more than a plan counts, where S is small.
-    samples = max(1, min(1024, PART_BYTES // max(1, out[:1].nbytes)))
+    samples = max(1, min(1024, PART_BYTES // max(1, held)))
     out[...] = 0
     for batch in request_blocks(rows, samples):
         for requests, block, each in batch:
-            out[requests] += sum_samples(np.add.reduce(values[block], axis=places), each)
+            out[requests] += sum_samples(summed(values[block]), each)
 
 
 def average_by_request(sums: Array, rows: Sequence[int]) -> None:

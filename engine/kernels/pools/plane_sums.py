@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from engine.kernels.pools.pooling import (
 )
 from engine.kernels.pools.windows import whole, window_spread, window_sum
 from engine.kernels.pools.winners import reduced
+from engine.kernels.row_sums import sums_over_rows
 
 Array = NDArray[Any]
 
@@ -60,9 +62,11 @@ def plane_sum(values: Array, channels_last: bool) -> Array:
     Strides would not do for `channels_last`: that of an axis of one number may depend on how many samples
     there are.
     """
-    axes = tuple(range(2, values.ndim))
+    n, c, *sizes = values.shape
+    alone = (1,) * len(sizes)
     if channels_last:
-        return np.add.reduce(values, axis=axes, keepdims=True)
+        rows = values.transpose(0, *range(2, values.ndim), 1).reshape(n, prod(sizes), c)
+        return sums_over_rows(rows).reshape(n, c, *alone)
     # Products with one: BLAS adds four vectors at a time, where NumPy waits for every addition.
     planes = values.reshape(*values.shape[:2], -1)
     size = planes.shape[2]
@@ -77,7 +81,7 @@ def plane_sum(values: Array, channels_last: bool) -> Array:
         sums = np.add.reduce(np.vecdot(parts, ones), axis=2)
     if cut < size:
         sums += np.vecdot(planes[..., cut:], ones[: size - cut])
-    return sums.reshape(*sums.shape, *(1 for _ in axes))
+    return sums.reshape(n, c, *alone)
 
 
 @lru_cache(maxsize=256)

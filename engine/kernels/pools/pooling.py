@@ -192,16 +192,18 @@ class Pooling:
         return held(self.axes, tile, copied=copied, in_order=in_order)
 
     def planes(
-        self, samples: int, blocks: int = 1, *, copied: bool = False
+        self, samples: int, blocks: int = 1, *, copied: bool = False, together: bool = False
     ) -> Iterator[tuple[slice, slice]]:
         """Blocks of samples and channels of about BLOCK inputs together, or some times as many.
 
-        Some more if they have one sum each and nothing is held for their inputs.
+        Some more if they have one sum each and nothing is held for their inputs. Channels that come last
+        are not cut where they are taken `together`, whatever tiles hold.
         """
         if not copied and self.whole and self.plane >= FEW_RESULTS:
             blocks = WHOLE_BLOCKS
         most = max(1, BLOCK * blocks // self.plane)
-        each = self.inner(copied=copied) if self.channels_last else most
+        inner = self.channels if together else self.inner(copied=copied)
+        each = inner if self.channels_last else most
         parts = -(-self.channels // each)
         alike = max(1, most // self.channels) if parts == 1 else 1
         cuts = product(ranges(samples, alike), ranges(self.channels, -(-self.channels // parts)))

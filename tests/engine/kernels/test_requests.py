@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import engine
 from engine.arena import PART_BYTES
 from engine.kernels.requests import (
     add_shares,
@@ -85,6 +86,52 @@ def test_sums_over_places_hold_few_samples_at_once(rows: list[int]) -> None:
     tracemalloc.stop()
     assert most < 1.1 * PART_BYTES
     np.testing.assert_array_equal(out, np.outer(rows, np.arange(1000)))
+
+
+@given(ROWS, st.integers(1, 4), st.integers(1, 300))
+def test_sums_of_channels_last_have_the_same_bits_alone_and_in_a_batch(
+    rows: list[int], width: int, places: int
+) -> None:
+    rng = np.random.default_rng(sum(rows))
+    values = rng.standard_normal((sum(rows), places, 2, width)).astype(np.float32)
+    out = np.empty((len(rows), width), np.float32)
+    sum_by_request(values, rows, out, channels_last=True)
+    for request, own in enumerate(samples_of(rows)):
+        alone = np.empty((1, width), np.float32)
+        sum_by_request(values[own], [rows[request]], alone, channels_last=True)
+        assert np.array_equal(out[request], alone[0])
+        exact = values[own].sum((0, 1, 2), np.float64)
+        np.testing.assert_allclose(alone[0], exact, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes"), [([5000], (1, 1)), ([40, 24], (100, 61)), ([1], (3000, 900))]
+)
+def test_sums_of_channels_last_hold_few_samples_at_once(
+    rows: list[int], sizes: tuple[int, int]
+) -> None:
+    values = np.ones((sum(rows), *sizes, 7), np.float32)
+    out = np.empty((len(rows), 7), np.float32)
+    sum_by_request(values[:1, :1], [1], out[:1], channels_last=True)  # what is made once
+    tracemalloc.start()
+    sum_by_request(values, rows, out, channels_last=True)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1.5 * PART_BYTES
+    np.testing.assert_array_equal(
+        out, np.repeat(np.array(rows) * sizes[0] * sizes[1], 7).reshape(-1, 7)
+    )
+
+
+@pytest.mark.parametrize("shape", [(1, 224, 224, 16), (1, 1000, 500, 2), (3, 300, 300, 3)], ids=str)
+def test_gradients_of_the_bias_are_as_exact_with_channels_last(shape: tuple[int, ...]) -> None:
+    dy = np.random.default_rng(0).standard_normal(shape).astype(np.float32) + np.float32(1)
+    channels = shape[-1]
+    given = {"x": dy[..., :1], "weight": np.zeros((1, 1, 1, channels), np.float32), "dy": dy}
+    got = engine.backward(
+        "conv", {"layout": "NHWC"}, wants=["dbias"], bias=np.zeros(channels, np.float32), **given
+    )
+    np.testing.assert_allclose(got["dbias"], dy.sum((0, 1, 2), np.float64), rtol=7e-7)
 
 
 @given(st.lists(st.integers(), max_size=20), st.integers(1, 6))

@@ -98,3 +98,23 @@ def test_planes_one_number_across_are_summed_alike_in_any_company(
         assert alone.tobytes() == y[one].tobytes()
         alone = engine.backward("lp_pool", config, x=x[one], dy=dy[one])["dx"]
         assert alone.tobytes() == dx[one].tobytes()
+
+
+@pytest.mark.parametrize("shape", [(1, 224, 224, 16), (2, 1000, 300, 2), (3, 200, 301, 3)], ids=str)
+@pytest.mark.parametrize("operation", ["adaptive_avg_pool", "avg_pool", "lp_pool"])
+def test_sums_over_planes_are_as_exact_with_channels_last(
+    operation: str, shape: tuple[int, ...]
+) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32) + np.float32(1)
+    config: dict[str, Any] = {"kernel": shape[1:3]}
+    if operation == "adaptive_avg_pool":
+        config = {"output_size": 1}
+    exact = x.mean((1, 2), np.float64, keepdims=True)
+    if operation == "lp_pool":
+        config["p"] = 1.0
+        exact = np.abs(x).sum((1, 2), np.float64, keepdims=True)
+    got = engine.forward(operation, config | {"layout": "NHWC"}, x=x)["y"]
+    np.testing.assert_allclose(got, exact, rtol=7e-7)
+    for i in range(len(x)):
+        alone = engine.forward(operation, config | {"layout": "NHWC"}, x=x[i : i + 1])["y"]
+        assert alone.tobytes() == got[i : i + 1].tobytes()
