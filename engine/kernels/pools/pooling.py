@@ -264,8 +264,9 @@ def reduced_along(
     # Runs are halved, or more, before shorter ones are met. Windows that differ are better met when they
     # are fewer.
     ordered = in_order or p.channels_last or p.unlike
-    order = range(len(p.axes)) if ordered else reversed(range(len(p.axes)))
-    *before, end = order
+    order = range(len(p.axes)) if ordered else range(len(p.axes))[::-1]
+    # Windows of one input leave it as it is: a step would only copy.
+    *before, end = [axis for axis in order if whole(p.axes[axis]) != 1] or order[-1:]
     for axis in before:
         values = step(values, 2 + axis, p.axes[axis], tile[axis], read[axis][0])
     return step(values, 2 + end, p.axes[end], tile[end], read[end][0], **last)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from engine.errors import Stopped
 from engine.geometry import Adaptive, Axis, Windows
 from engine.kernels.pools import reducing
+from engine.kernels.pools.pooling import Pooling, reduced_along
 from engine.kernels.pools.windows import (
     covered,
     passes,
@@ -127,3 +130,24 @@ def test_covered_are_the_members_of_any_window(data: st.DataObject) -> None:
     lo = data.draw(st.integers(0, size - 1))
     hi = data.draw(st.integers(lo + 1, size))
     assert covered(axis, lo, hi).tolist() == [i in found for i in range(lo, hi)]
+
+
+@pytest.mark.parametrize(
+    ("kernels", "taken"), [((1, 2), [3]), ((2, 1), [2]), ((2, 2), [2, 3]), ((1, 1), [3])], ids=str
+)
+def test_axes_of_windows_of_one_input_take_no_step(
+    kernels: tuple[int, int], taken: list[int]
+) -> None:
+    p = Pooling(tuple(Axis(6, k, k, 1, 0, 0, 6 // k) for k in kernels), 3)
+    x = np.random.default_rng(0).standard_normal((2, 3, 6, 6))
+    axes = []
+
+    def step(values: np.ndarray, axis: int, *given: Any) -> np.ndarray:
+        axes.append(axis)
+        return window_max(values, axis, *given)
+
+    tile = tuple((0, out) for out in p.positions)
+    got = reduced_along(step, p, x, tile, in_order=True)
+    assert axes == taken
+    split = x.reshape(2, 3, p.positions[0], kernels[0], p.positions[1], kernels[1])
+    np.testing.assert_array_equal(got, split.max(axis=(3, 5)))
