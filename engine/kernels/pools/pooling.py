@@ -22,7 +22,7 @@ from engine.kernels.patches import within
 from engine.kernels.pools import handing
 from engine.kernels.pools.stages import held
 from engine.kernels.pools.windows import short, whole
-from engine.kernels.pools.winners import FEW
+from engine.kernels.pools.winners import FEW, FEW_BESIDE
 from engine.threads import for_each
 
 Array = NDArray[Any]
@@ -79,7 +79,8 @@ class Pooling:
         laid out whole.
         """
         axes = tuple(axis for axis in self.axes if short(axis))
-        if len(axes) < len(self.axes) or prod(axis.kernel for axis in axes) > FEW:
+        most = FEW_BESIDE if all(map(whole, axes)) else FEW
+        if len(axes) < len(self.axes) or prod(axis.kernel for axis in axes) > most:
             return None
         return axes if handing.room(axes, ((0, 1),) * len(axes), 1, 8) <= SCRATCH_BYTES else None
 

@@ -20,7 +20,7 @@ from engine.geometry import Axis, Tile, Windows, row_major
 from engine.kernels.nan import has_nan
 from engine.kernels.patches import within
 from engine.kernels.pools.pooling import Pooling, slices
-from engine.kernels.pools.windows import PASS, bounds, short, taps_between, window_max
+from engine.kernels.pools.windows import PASS, bounds, taps_between, window_max
 from engine.threads import check_stop
 
 Array = NDArray[Any]
@@ -37,9 +37,7 @@ Members = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
 def suits(p: Pooling, tile: Tile) -> bool:
-    """True for windows of which some are long or differ, and few enough for calls of their own."""
-    if all(map(short, p.axes)):
-        return False
+    """True for windows that are few enough for calls of their own."""
     channels = p.inner(copied=True) if p.channels_last else p.channels
     inputs = channels * prod(hi - lo for lo, hi in p.read(tile))
     return inputs >= WORTH * sum(hi - lo for lo, hi in tile)

@@ -20,8 +20,9 @@ Array = NDArray[Any]
 Step = tuple[np.ufunc, tuple[Array, ...], Array]
 """A ufunc, what it takes, and where its result goes."""
 
-FEW = 128
-"""Taps up to which windows are looked at tap by tap whatever lies between them."""
+FEW, FEW_BESIDE = 256, 128
+"""Taps up to which windows are looked at tap by tap whatever lies between them, and where they lie side by
+side and leave no input over."""
 
 
 @dataclass(frozen=True, slots=True)

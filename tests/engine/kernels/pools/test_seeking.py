@@ -60,8 +60,15 @@ def test_what_suits() -> None:
     # Fewer numbers are rather looked at all together.
     assert not suits(unlike, 1)
     assert not suits((Adaptive(1000, 400),))
-    # Few taps are looked at one by one.
-    assert not suits((Axis(28, 3, 2, 1, 1, 1, 14),) * 2)
+    assert suits((Axis(115, 20, 20, 1, 0, 0, 5),) * 2)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "left", "few"), [(11, 0, True), (12, 0, False), (16, 3, True), (17, 3, False)]
+)
+def test_which_taps_are_looked_at_one_by_one(kernel: int, left: int, few: bool) -> None:
+    p = Pooling((Axis(5 * kernel + left, kernel, kernel, 1, 0, 0, 5),) * 2, 8, False)
+    assert bool(p.few) == few
 
 
 @pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
