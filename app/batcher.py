@@ -165,7 +165,7 @@ class Batcher(Generic[E]):
         place.group.entries[entry] = None
         turn = (entry._tag, next(self._count), place)
         heapq.heappush(self._order, turn)
-        if entry.work <= self._limits.small:
+        if self._small(entry):
             heapq.heappush(self._small_order, turn)
             self.small_depth += 1
         self.depth += 1
@@ -190,7 +190,7 @@ class Batcher(Generic[E]):
                 # Not for those behind the leader: a worker may give them back, see `LONG_TRIP_S`, and who
                 # comes meanwhile would have to wait for all of them.
                 self._virtual = max(self._virtual, start)
-            batch = self._fill(leader, now, share, load)
+            batch = self._fill(leader, now, share, load, small=small)
             trip.append(batch)
             for entry in batch:
                 self._remove(entry)
@@ -229,8 +229,12 @@ class Batcher(Generic[E]):
             and load.work + entry.work <= self._limits.trip_work
         )
 
-    def _fill(self, leader: E, now: float, share: int, load: _Load) -> list[E]:
-        """A leader and those of its group that the budgets admit beside what the trip has."""
+    def _fill(self, leader: E, now: float, share: int, load: _Load, *, small: bool) -> list[E]:
+        """A leader and those of its group that the budgets admit beside what the trip has.
+
+        Args:
+            small: whether the large ones among them wait for another.
+        """
         assert leader._place is not None
         group, limits = leader._place.group, self._limits
         room = min(limits.requests, -(-len(group.entries) // share))
@@ -239,7 +243,7 @@ class Batcher(Generic[E]):
         for mate in group.entries:
             if len(batch) == room:
                 break
-            if mate is leader or _overdue(mate, now):
+            if mate is leader or _overdue(mate, now) or (small and not self._small(mate)):
                 continue
             if load.entries and not self._fits(mate, together):
                 break
@@ -264,6 +268,9 @@ class Batcher(Generic[E]):
             self._finish.clear()
         return None
 
+    def _small(self, entry: E) -> bool:
+        return entry.work <= self._limits.small
+
     def _remove(self, entry: E) -> None:
         place = entry._place
         assert place is not None
@@ -273,7 +280,7 @@ class Batcher(Generic[E]):
             del self._open[group.key]
         entry._place = place.entry = None
         self.depth -= 1
-        self.small_depth -= entry.work <= self._limits.small
+        self.small_depth -= self._small(entry)
         self.nbytes -= entry.nbytes
 
     def _trim(self) -> None:

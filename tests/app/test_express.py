@@ -125,3 +125,12 @@ def test_small_entries_that_are_overdue_or_cancelled_are_not_handed_out() -> Non
     assert batcher.cancel(gone)
     assert batcher.take(2.0, small=True) == []
     assert batcher.depth == batcher.small_depth == 0
+
+
+def test_small_entries_are_handed_out_without_large_mates() -> None:
+    batcher: Batcher[Named] = Batcher(batch_limits(small=1.0))
+    for name, work in enumerate((9.0, 1.0, 9.0, 0.5)):
+        batcher.add(entry(name, work=work))
+    assert [names(batch) for batch in batcher.take(0.0, small=True)] == [[1, 3]]
+    assert batcher.take(0.0, small=True) == []
+    assert names(take(batcher)) == [0, 2]

@@ -6,13 +6,15 @@ import asyncio
 import os
 import signal
 import time
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import engine
-from app import few, trip
+from app import dispatcher, few, trip
 from app.errors import WorkerCrashed
 from app.jobs import Job
 from app.workers import pool
@@ -47,7 +49,11 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @scenario
-async def test_each_has_its_own_answer_batch_and_time(gate: Gate, trips: list[int]) -> None:
+async def test_each_has_its_own_answer_batch_and_time(
+    gate: Gate, trips: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accepted = time.monotonic()
+    monkeypatch.setattr(dispatcher, "time", SimpleNamespace(monotonic=lambda: accepted))
     jobs = [
         kind(number, action=action) for number in (1, 2, 3) for action in ("forward", "backward")
     ]
@@ -66,10 +72,10 @@ async def test_each_has_its_own_answer_batch_and_time(gate: Gate, trips: list[in
     assert [(answer.requests, answer.rows) for answer in answers] == companies
     assert rig.observer.batches == [ALONE, ALONE, ALONE, shared, ALONE, ALONE, ALONE, (1, 0)]
     # Those before it in the trip are what a job waits for, not what it takes.
-    before = 0.0
-    for answer in answers[:6]:
-        assert answer.queue_s > before
-        before += answer.compute_s
+    for before, answer in pairwise([*answers[:6], answers[7]]):
+        assert before.compute_s > 0
+        waited = answer.queue_s - before.queue_s
+        assert waited == pytest.approx(before.compute_s, abs=1e-9)
 
 
 @scenario

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 
@@ -60,6 +61,40 @@ async def test_a_job_wakes_one_worker() -> None:
     assert [task.done() for task in tasks] == [False, True], "the last that waits"
     assert queue.take() == [[given]]
     tasks[0].cancel()
+
+
+@scenario
+async def test_a_job_wakes_nobody_who_has_just_died() -> None:
+    queue = WorkQueue(batch_limits())
+    workers = [Mortal(), Mortal()]
+    alive, dead = [await waiting(queue, worker) for worker in workers]
+    workers[1].die()
+    queue.put(pending(job()))
+    await asyncio.wait([alive, dead])
+    assert alive.exception() is None
+    assert isinstance(dead.exception(), WorkerDied)
+
+
+@scenario
+async def test_the_express_worker_is_woken_for_small_work_once_large_work_holds_all_others() -> (
+    None
+):
+    queue = WorkQueue(batch_limits(small=1.0))
+    large, small = pending(job(), 2.0), pending(job(seed=1), 1.0)
+    with queue.served(), ExitStack() as other:
+        other.enter_context(queue.served())
+        express = await waiting(queue, Mortal(), express=True)
+        queue.hold()
+        for each in (large, small):
+            queue.put(each)
+        await asyncio.sleep(0)
+        assert not express.done(), "the other may take it soon"
+        assert queue.take(express=True) == []
+        other.close()  # it has died
+        await asyncio.sleep(0)
+        assert express.done()
+        assert queue.take(express=True) == [[small]]
+        assert queue.take(express=True) == []
 
 
 @scenario
