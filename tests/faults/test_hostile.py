@@ -18,6 +18,7 @@ from benchmarks.stress.service import Service
 from benchmarks.stress.traffic import recorded
 from tests.faults.bare import SPOKEN
 from tests.faults.hostile import JSON, POOL, REQUESTS, Hostile, good, spoken
+from tests.faults.logs import logged
 
 PATIENCE_S = 30.0
 """Most of them take milliseconds; only a body that is refused unread is waited for, for 2 s."""
@@ -44,7 +45,7 @@ def watched(service: Service) -> Iterator[Service]:
     assert after.processes == before.processes
     assert after.files <= before.files + 2
     assert after.memory - before.memory < 256 << 20
-    lines = [json.loads(line) for line in service.log().splitlines()]
+    lines = [json.loads(line) for line in logged(service).splitlines()]
     assert not [line for line in lines if line.get("status", 0) >= 500 and line["status"] != 504]
     ours = [line for line in lines if line["logger"] != "uvicorn.error"]
     assert not [line for line in ours if line["level"] in ("warning", "error")]

@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from uuid import uuid4
 
 import pytest
 
@@ -21,8 +20,9 @@ from app.options import SettingsError, load
 from app.settings import Settings
 from benchmarks.load.servers import ROOT
 from benchmarks.stress.client import Reply, ask
-from benchmarks.stress.service import Service, running, until
+from benchmarks.stress.service import Service, running
 from benchmarks.stress.traffic import recorded
+from tests.faults.logs import logged
 
 KEYS = ("correct-horse-battery-staple", "another-key-of-somebody")
 GUESS = "a-guess-that-is-wrong"
@@ -62,14 +62,6 @@ def test_every_key_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch)
             assert keys.check(b"Bearer " + given.encode()).startswith("key-")
         # Whichever it is, right or wrong, the same work is done.
         assert compared == [key.encode() for key in KEYS]
-
-
-def logged(service: Service) -> str:
-    """The log once it tells of all that has been asked: lines are written some time after the answers."""
-    last = f"last-{uuid4()}"
-    got(service, "/version", X_Request_Id=last)
-    until(lambda: last in service.log())
-    return service.log()
 
 
 def test_keys_are_shown_nowhere(keyed: Service) -> None:
