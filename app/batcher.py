@@ -230,11 +230,7 @@ class Batcher(Generic[E]):
         )
 
     def _fill(self, leader: E, now: float, share: int, load: _Load, *, small: bool) -> list[E]:
-        """A leader and those of its group that the budgets admit beside what the trip has.
-
-        Args:
-            small: whether the large ones among them wait for another.
-        """
+        """A leader and those of its group, or its small ones, that budgets admit beside what the trip has."""
         assert leader._place is not None
         group, limits = leader._place.group, self._limits
         room = min(limits.requests, -(-len(group.entries) // share))
