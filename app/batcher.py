@@ -230,7 +230,7 @@ class Batcher(Generic[E]):
         )
 
     def _fill(self, leader: E, now: float, share: int, load: _Load, *, small: bool) -> list[E]:
-        """A leader and those of its group, or its small ones, that budgets admit beside what the trip has."""
+        """A leader and those of its group, or the small ones, that budgets admit beside what there is."""
         assert leader._place is not None
         group, limits = leader._place.group, self._limits
         room = min(limits.requests, -(-len(group.entries) // share))
