@@ -20,7 +20,7 @@ import math
 from app.visitor import Key, Visitor
 
 CAPACITY = 1 << 17
-"""Promises kept at most, half of them of one queue or caller; beyond it, no more are made."""
+"""Promises that are open at once, at most, of all that share it; see `Capacity`."""
 
 EARLY_S = 0.25
 """How much before its time somebody with a name may come: clocks and timers differ."""
@@ -193,7 +193,7 @@ class Promises:
             return -number
         nbytes = self._drop(-number)
         self._renew(key, now)
-        self._file(key, due, nbytes)
+        self._file(key, due, nbytes, again=True)
         return key
 
     def keep(self, key: Key) -> None:
@@ -206,7 +206,7 @@ class Promises:
         due = self._due.get(visitor.connection)
         if due is not None:
             number = next(self._order)
-            self._file(-number, due, self._drop(visitor.connection))
+            self._file(-number, due, self._drop(visitor.connection), again=True)
             self._address[-number] = visitor.address
             heapq.heappush(self._loose.setdefault(visitor.address, []), (due, number))
 
@@ -241,8 +241,9 @@ class Promises:
         self._oldest = last  # days may have passed since somebody was refused
 
     def close(self) -> None:
-        """Nobody will come for any, nor will others be made."""
-        self._capacity.left += len(self._due)
+        """Forget all, which leaves their room to others."""
+        for key in list(self._due):
+            self._drop(key)
 
     def _renew(self, key: Key, now: float) -> None:
         """Whoever it is for is promised one thing only."""
@@ -250,9 +251,9 @@ class Promises:
         if key in self._due:  # which `advance` may have forgotten
             self._drop(key)
 
-    def _file(self, key: Key, due: float, nbytes: int = 0) -> None:
-        """Make a promise, unless there are too many."""
-        if len(self._due) >= self._capacity.left:
+    def _file(self, key: Key, due: float, nbytes: int = 0, *, again: bool = False) -> None:
+        """Make a promise, unless there are too many; one that was there until now is made `again`."""
+        if not again and len(self._due) >= self._capacity.left:
             return
         self._capacity.left -= 1
         self._due[key] = due

@@ -24,6 +24,9 @@ from engine.errors import Loc
 MOST_STEPS: Final = 16
 """Steps of a path that are told; more lead to nothing that is read, but in a tensor of very many axes."""
 
+MOST_SHOWN: Final = 64
+"""Characters of a name that are told."""
+
 TEXTS: Final = 'the texts "NaN", "Infinity" and "-Infinity"'
 """What stands for NaN and infinities in the data of tensors."""
 
@@ -70,7 +73,7 @@ def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     result = dict(pairs)
     if len(result) < len(pairs):
         counts = Counter(key for key, _ in pairs)
-        twice = next(key for key, count in counts.items() if count > 1)[:64]
+        twice = next(key for key, count in counts.items() if count > 1)[:MOST_SHOWN]
         raise Refused(Fault(f"the key {twice!a} appears twice in one map", below=(twice,)))
     return result
 
@@ -170,7 +173,7 @@ def _path(text: str, outer: int = 0) -> Loc:
         number = int(strings[here[kinds_here == _QUOTE][-1]])
         key = next(islice(rest, number - passed - 1, None))[0]
         passed = number
-        path.append(str(json.loads(key))[:64])
+        path.append(str(json.loads(key))[:MOST_SHOWN])
     return tuple(path)
 
 

@@ -15,7 +15,7 @@ import msgpack
 from app.errors import MalformedBody
 from app.wire import lift
 from app.wire.elements import Array, from_bytes, read_dtype, read_fields, read_shape
-from app.wire.faults import Fault
+from app.wire.faults import MOST_SHOWN, MOST_STEPS, Fault
 from app.wire.limits import DecodeLimits
 from app.wire.plain import kind, too_deep, too_many_values
 from engine.errors import Loc
@@ -32,7 +32,7 @@ def load(body: lift.Body, limits: DecodeLimits) -> object:
         MalformedBody: it is not one msgpack value, or it breaks a limit.
     """
     values = used = 0
-    faults: list[Fault] = []
+    faulty = False
 
     def count(more: int) -> None:
         nonlocal values
@@ -48,9 +48,8 @@ def load(body: lift.Body, limits: DecodeLimits) -> object:
         count(len(pairs))
         made = _map(pairs)
         if isinstance(made, Fault):
-            faults.append(
-                made
-            )  # the unpacker does not say where it is; that is seen once all is there
+            nonlocal faulty
+            faulty = True  # the unpacker does not say where; that is seen once all is there
         return made
 
     def on_extension(code: int, data: bytes) -> memoryview:
@@ -78,8 +77,8 @@ def load(body: lift.Body, limits: DecodeLimits) -> object:
         )
     except (ValueError, msgpack.UnpackException) as error:
         raise _explained(error, limits, sum(each.saved for each in lifted[used:])) from None
-    if faults:
-        raise _located(value) or faults[0].at(())
+    if faulty:
+        raise _located(value)
     return value
 
 
@@ -147,7 +146,10 @@ def _map(pairs: list[tuple[object, object]]) -> dict[str, object] | Fault:
         if not isinstance(name, str):
             return _no_text(name)
         if name in result:
-            return Fault(f"the key {name[:64]!a} appears twice in one map", below=(name[:64],))
+            return Fault(
+                f"the key {name[:MOST_SHOWN]!a} appears twice in one map",
+                below=(name[:MOST_SHOWN],),
+            )
         result[name] = value
     if binary is not None and not {"nd"} <= result.keys() <= set(NUMPY_FIELDS):
         return _no_text(binary)
@@ -156,24 +158,25 @@ def _map(pairs: list[tuple[object, object]]) -> dict[str, object] | Fault:
 
 def _no_text(key: object) -> Fault:
     """Of a key that is none, of a map."""
-    got = key if isinstance(key, bytes | int | float) else kind(key)
+    got = (
+        key if isinstance(key, bytes | int | float) else kind({} if isinstance(key, Fault) else key)
+    )
     return Fault("the keys of a map are text", "str", got)
 
 
-def _located(value: object) -> MalformedBody | None:
-    """The error of the first fault in a value, with the path that leads there."""
+def _located(value: object) -> MalformedBody:
+    """The error of the first fault in a value that has one, with the path that leads there."""
     waiting: list[tuple[Loc, object]] = [((), value)]
-    while waiting:
+    while True:
         loc, value = waiting.pop()
-        items: Iterable[tuple[str | int, object]] = ()
         if isinstance(value, Fault):
             return value.at(loc)
+        items: Iterable[tuple[str | int, object]] = ()
         if isinstance(value, dict):
-            items = value.items()
+            items = ((key[:MOST_SHOWN], item) for key, item in value.items())
         elif isinstance(value, list):
             items = enumerate(value)
-        waiting.extend(reversed([((*loc, step), item) for step, item in items]))
-    return None
+        waiting.extend(reversed([((*loc, step)[:MOST_STEPS], item) for step, item in items]))
 
 
 def _extension(code: int) -> MalformedBody:

@@ -124,8 +124,24 @@ def test_the_only_place_is_kept_from_nobody_whom_it_is_kept_for(told: Visitor) -
     assert len(admission._promises) == 1  # that of the newcomer
 
 
-def test_who_comes_early_where_there_are_several_places_has_its_promise_still() -> None:
-    admission, told = Admission(QueueLimits(2, 100)), Visitor("told")
+@pytest.mark.parametrize("places", [1, 2])
+def test_who_gave_a_name_and_is_let_in_early_is_not_missed(places: int) -> None:
+    """Nobody comes for its promise any more, and those who were told to come are trusted still."""
+    admission, told = Admission(QueueLimits(places, 100)), Visitor("told")
+    for _ in range(places):
+        admission.acquire(1, 0.0)
+    refusal = admission.refusal(1, 0.0, told)
+    assert refusal is not None
+    assert refusal.retry_after == 1.0
+    for _ in range(places):
+        admission.release(1, 0.001)
+    admission.acquire(1, 0.002, told)
+    assert not admission._promises
+
+
+def test_who_gave_none_has_its_promise_still_if_there_were_several_places() -> None:
+    """Others may ask over its connection meanwhile."""
+    admission, told = Admission(QueueLimits(2, 100)), Visitor("", 1)
     for _ in range(2):
         admission.acquire(1, 0.0)
     assert admission.refusal(1, 0.0, told) is not None

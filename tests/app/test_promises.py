@@ -9,6 +9,8 @@ import random
 from dataclasses import dataclass, field
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.admission import HELD, Admission, QueueLimits
 from app.errors import QueueFull
@@ -25,6 +27,7 @@ from app.promises import (
     OBEDIENCE_MEMORY,
     PROMISED,
     SLOTS_PER_S,
+    Capacity,
     Promises,
 )
 from app.visitor import Visitor
@@ -428,6 +431,61 @@ def test_promises_are_bounded_in_number_and_in_time() -> None:
     assert not any(
         (promises._due, promises._address, promises._loose, promises._slots, promises._seconds)
     )
+
+
+def test_a_promise_changes_hands_where_there_is_room_for_no_more() -> None:
+    capacity = Capacity()
+    ours, theirs = Promises(capacity), Promises(capacity)
+    capacity.left = 20
+    for number in range(1, 11):
+        ours.note(Visitor("", number, "here"), 0.0, 1.0)
+    for number in range(1, 11):
+        theirs.note(Visitor("", number, "there"), 0.0, 1.0)
+    assert (len(ours), len(theirs), capacity.left) == (10, 5, 5)
+    ours.loosen(Visitor("", 1, "here"))
+    promise = ours.claim(Visitor("", 99, "here"), 1.0)
+    assert promise == 99
+    ours.keep(promise)
+    assert (len(ours), capacity.left) == (9, 6)
+    for each in (ours, theirs):
+        each.close()
+        each.advance(100.0)
+    assert (len(ours), len(theirs), capacity.left) == (0, 0, 20)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["note", "make", "claim", "loosen", "advance", "close"]),
+            st.integers(0, 2),
+            st.sampled_from(["", "a", "b"]),
+            st.integers(1, 6),
+        ),
+        max_size=60,
+    )
+)
+def test_room_is_what_is_not_taken_whatever_is_done(steps: list[tuple[str, int, str, int]]) -> None:
+    capacity, now = Capacity(), 0.0
+    capacity.left = most = 8
+    each = [Promises(capacity) for _ in range(3)]
+    for do, which, name, connection in steps:
+        promises, visitor = each[which], Visitor(name, connection, "here")
+        now += 0.3
+        if do == "note":
+            promises.note(visitor, now, now + 1.0)
+        elif do == "make":
+            promises.make(visitor, now, 1, 100.0, ROOM)
+        elif do == "claim":
+            promise = promises.claim(visitor, now)
+            if promise is not None:
+                promises.keep(promise)
+        elif do == "loosen":
+            promises.loosen(visitor)
+        elif do == "advance":
+            promises.advance(now)
+        else:
+            promises.close()
+        assert capacity.left == most - sum(map(len, each)) >= 0
 
 
 def test_who_comes_when_the_promise_has_just_been_forgotten_is_given_another() -> None:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from app.wire.faults import MOST_SHOWN, MOST_STEPS
 from engine.errors import InvalidValue, Loc
 from tests.app.limits import decode_limits
 from tests.app.wire import cases
@@ -350,8 +351,15 @@ def test_keys_that_are_no_text_are_refused_in_our_words(key: object, got: object
 
 
 def test_a_map_is_no_key() -> None:
-    assert refusal(unpack, b"\x81\xa6config\x81\x82\xa1a\x01\xa1a\x02\x03").got == "something else"
+    assert refusal(unpack, b"\x81\xa6config\x81\x82\xa1a\x01\xa1a\x02\x03").got == "a map"
     assert refusal(unpack, b"\x81\xa6config\x81\x80\x03").got == "a map"
+
+
+def test_the_path_to_a_wrong_key_is_bounded() -> None:
+    deep = refusal(unpack, b"\x91" * 500 + b"\x81\x01\x01").loc
+    assert deep == (0,) * MOST_STEPS
+    long = "a" * LIMITS.max_text
+    assert refusal(unpack, msgpack.packb({long: {1: 1}})).loc == ("a" * MOST_SHOWN,)
 
 
 @pytest.mark.parametrize(
