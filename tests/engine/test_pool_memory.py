@@ -49,6 +49,25 @@ pytestmark = pytest.mark.usefixtures("traced")
         ),
         ("adaptive_max_pool", {"output_size": 608_030}, (1, 1, 121_606), "float32"),
         (
+            "adaptive_max_pool",
+            {"output_size": [1, 4, 5], "return_indices": True, "layout": "NDHWC"},
+            (216, 7, 2, 7, 71),
+            "float64",
+        ),
+        (
+            "adaptive_max_pool",
+            {"output_size": [1, 6], "return_indices": True, "layout": "NHWC"},
+            (242, 2, 2, 1904),
+            "float64",
+        ),
+        (
+            "adaptive_max_pool",
+            {"output_size": [3, 44], "return_indices": True},
+            (1, 75_000, 1, 44),
+            "float64",
+        ),
+        ("adaptive_avg_pool", {"output_size": [20], "layout": "NWC"}, (55, 226, 75), "float64"),
+        (
             "max_pool",
             {"kernel": 80, "return_indices": True, "layout": "NHWC"},
             (1, 80, 80, 512),

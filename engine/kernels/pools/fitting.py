@@ -40,7 +40,7 @@ def winner_blocks(
     """
     axes = axes or p.few
     if axes is None:
-        return list(p.tiles(copied=True)), list(p.planes(samples, _joined(p), copied=True))
+        return list(p.tiles(copied=True)), list(p.planes(samples, copied=True))
     inner = p.channels if p.channels_last else 1
     whole = tuple((0, out) for out in p.positions)
     plane = room(axes, whole, inner, itemsize)
@@ -60,12 +60,6 @@ def winner_blocks(
     alike = max(1, ROOM // (plane * p.channels // inner)) if parts == 1 else 1
     planes = product(ranges(samples, alike), ranges(p.channels, -(-p.channels // parts)))
     return cut, [(slice(*n), slice(*c)) for n, c in planes]
-
-
-def _joined(p: Pooling) -> int:
-    """Blocks that are one where windows differ: what is held beside inputs is half of them, or less."""
-    first = p.axes[0]
-    return max(p.joined, RUN_BLOCKS if p.unlike and first.size >= 2 * first.out else 1)
 
 
 def argmax_blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:

@@ -21,11 +21,15 @@ from engine.kernels.pools.pooling import (
     slices,
     stored,
 )
-from engine.kernels.pools.windows import whole, window_spread, window_sum
+from engine.kernels.pools.reducing import RUN
+from engine.kernels.pools.windows import short, whole, window_spread, window_sum
 from engine.kernels.pools.winners import reduced
 from engine.kernels.row_sums import sums_over_rows
 
 Array = NDArray[Any]
+
+REPEATED = 4
+"""Inputs of windows that are alike, below which NumPy repeats numbers sooner than it broadcasts them."""
 
 PART = 1 << 10
 """Numbers of a plane that are added up before their sum is added to others: so few that a block has
@@ -64,7 +68,7 @@ def plane_sum(values: Array, channels_last: bool) -> Array:
     """
     n, c, *sizes = values.shape
     alone = (1,) * len(sizes)
-    if channels_last:
+    if channels_last and c > 1:
         rows = values.transpose(0, *range(2, values.ndim), 1).reshape(n, prod(sizes), c)
         return sums_over_rows(rows).reshape(n, c, *alone)
     # Products with one: BLAS adds four vectors at a time, where NumPy waits for every addition.
@@ -114,6 +118,23 @@ def mirrored(p: Pooling) -> Pooling | None:
     return replace(p, axes=tuple(turned))
 
 
+@lru_cache(maxsize=256)
+def _order(p: Pooling) -> tuple[int, ...]:
+    """The axes in the order in which gradients are spread along them: the last passes over most numbers.
+
+    So axes of more windows than inputs come first, and those of windows that are alike last, which take no
+    call for each. Of others the outer ones come last, if rows of inputs are long runs.
+    """
+    inner = p.axes[-1].size * (p.channels if p.channels_last else 1)
+    outwards = -1 if p.unlike and inner >= RUN else 1
+
+    def rank(axis: int) -> tuple[bool, bool, int]:
+        windows = p.axes[axis]
+        return whole(windows) > 0, windows.out <= windows.size, outwards * axis
+
+    return tuple(sorted(range(len(p.axes)), key=rank))
+
+
 def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
     """Add a tile's gradient g (n, c, *T) to every input of its window in dx (n, c, *S).
 
@@ -131,12 +152,14 @@ def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
         hi - lo == axis.out for axis, (lo, hi) in zip(p.axes, tile, strict=True)
     )
     read = p.read(tile)
-    # What comes last passes over most numbers: by windows that differ, row by row.
-    *before, end = reversed(range(len(p.axes))) if p.unlike else range(len(p.axes))
+    *before, end = _order(p)
     for axis in before:
         g = window_spread(g, 2 + axis, p.axes[axis], tile[axis], read[axis])
-    found = dx if alone else np.empty_like(target)
-    window_spread(g, 2 + end, p.axes[end], tile[end], read[end], found)
-    if not alone:
+    # Sums that are made tap by tap pass over results as often, and these lie together by themselves.
+    direct = alone and not short(p.axes[end]) and not 0 < sizes[end] < REPEATED
+    found = window_spread(g, 2 + end, p.axes[end], tile[end], read[end], dx if direct else None)
+    if alone and not direct:
+        np.copyto(dx, found)
+    elif not alone:
         clear(p, tile, dx)
         target += found

@@ -20,6 +20,7 @@ from engine.arena import SCRATCH_BYTES
 from engine.geometry import Axis, Tile, Windows, block_tile, even, ranges, tiles
 from engine.kernels.patches import within
 from engine.kernels.pools import handing
+from engine.kernels.pools.reducing import FEWER
 from engine.kernels.pools.stages import held
 from engine.kernels.pools.windows import short, whole
 from engine.kernels.pools.winners import FEW, FEW_BESIDE
@@ -112,9 +113,10 @@ class Pooling:
     def joined(self) -> int:
         """Blocks that are one where windows differ, and pass over all channels of a position, a long run.
 
-        All that is held is what the first axis leaves, which is left to the last where sums are spread.
+        All that is held is what the first axis leaves, which is left to the last where sums are spread, as
+        inputs are not laid out again from so many channels on.
         """
-        if not (self.unlike and self.channels_last and self.channels >= LEAST_RUN):
+        if not (self.unlike and self.channels_last and self.channels >= FEWER):
             return 1
         first = self.axes[0]
         return max(1, min(WHOLE_BLOCKS, RUN_BLOCKS * first.size // first.out))

@@ -37,7 +37,12 @@ Members = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
 def suits(p: Pooling, tile: Tile) -> bool:
-    """True for windows that are few enough for calls of their own."""
+    """True for windows that are few enough for calls of their own, and no more than inputs along any axis.
+
+    Else there would be more positions than inputs, and these are eight bytes each.
+    """
+    if any(axis.out > axis.size for axis in p.axes):
+        return False
     channels = p.inner(copied=True) if p.channels_last else p.channels
     inputs = channels * prod(hi - lo for lo, hi in p.read(tile))
     return inputs >= WORTH * sum(hi - lo for lo, hi in tile)

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from engine.geometry import Axis, Windows
 from engine.kernels.patches import inside
 from engine.kernels.pools.reducing import (
+    SEVERAL,
     at,
     laid_out,
+    many_beside,
     reduce_in_turn,
     reduce_runs,
     resized,
@@ -89,13 +91,15 @@ def window_spread(
 ) -> Array:
     """The adjoint of `window_sum`: inputs [*inputs) get the sums of their windows, in `out` if given."""
     lo, hi = span
-    if out is None:
-        out = np.empty_like(sums, shape=resized(sums, axis, inputs[1] - inputs[0]))
     size = whole(windows)
     if size and inputs == (lo * size, hi * size):
+        if out is None:
+            return np.repeat(sums, size, axis)
         split = (*out.shape[:axis], hi - lo, size, *out.shape[axis + 1 :])
         out.reshape(split, copy=False)[...] = np.expand_dims(sums, axis + 1)
         return out
+    if out is None:
+        out = np.empty_like(sums, shape=resized(sums, axis, inputs[1] - inputs[0]))
     if short(windows):
         out[...] = 0
         for source, target in _taps(windows, span, inputs[0]):
@@ -145,6 +149,15 @@ def window_argmax(
         return best, _tap_places(values, positions, best, axis, taps, nan)
     starts, stops = (edges - origin for edges in bounds(windows, *span))
     lengths = np.maximum(stops - starts, 0)
+    if lengths.max(initial=0) <= SEVERAL and many_beside(values, axis):
+        taps = (
+            (slice(o, o + 1), slice(i, i + 1))
+            for o, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True))
+            for i in reversed(range(start, stop))
+        )
+        return best, _tap_places(values, positions, best, axis, taps, nan)
+    if values.size > PASS:
+        return best, _first_places(values, positions, best, axis, starts, stops)
     run = laid_out(starts, lengths)
     hit = _same(values.take(run, axis), best.repeat(lengths, axis), nan)
     candidates = np.where(hit, positions.take(run, axis), np.iinfo(np.int64).max)
@@ -165,6 +178,23 @@ def _tap_places(
         to, of = at(axis, target), at(axis, source)
         hit = _same(values[of], best[to], nan)
         np.copyto(found[to], positions[of], where=hit)
+    return found
+
+
+def _first_places(
+    values: Array, positions: Array, best: Array, axis: int, starts: Array, stops: Array
+) -> Array:
+    """The smallest of `positions` where each window's maximum stands, looked for part by part."""
+    found = np.full(best.shape, np.iinfo(np.int64).max)
+    step = max(1, PASS * values.shape[axis] // values.size)
+    for o, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
+        own = at(axis, slice(o, o + 1))
+        for lo in range(start, stop, step):
+            check_stop()
+            part = at(axis, slice(lo, min(lo + step, stop)))
+            hit = _same(values[part], best[own], True)
+            places = np.where(hit, positions[part], np.iinfo(np.int64).max)
+            np.minimum(found[own], places.min(axis=axis, keepdims=True), out=found[own])
     return found
 
 

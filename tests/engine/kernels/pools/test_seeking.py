@@ -60,6 +60,8 @@ def test_what_suits() -> None:
     # Fewer numbers are rather looked at all together.
     assert not suits(unlike, 1)
     assert not suits((Adaptive(1000, 400),))
+    # There would be more positions than inputs.
+    assert not suits((Adaptive(28, 5), Adaptive(20, 22)))
     assert suits((Axis(115, 20, 20, 1, 0, 0, 5),) * 2)
 
 
