@@ -72,6 +72,8 @@ LEAVE_S = 0.5
 CLOSE = (b"connection", b"close")
 _KEEP = (b"connection", b"keep-alive")
 READ = ["GET", "HEAD"]
+"""The methods of what is only read."""
+
 UNKEPT = (b"cache-control", b"no-store")
 """Without a word, a cache may keep what a GET is answered with, a 404 too (RFC 9111, section 4.2.2): others
 would be told for minutes that the service is ready, and be given somebody else's request id."""

@@ -146,10 +146,8 @@ def _map(pairs: list[tuple[object, object]]) -> dict[str, object] | Fault:
         if not isinstance(name, str):
             return _no_text(name)
         if name in result:
-            return Fault(
-                f"the key {name[:MOST_SHOWN]!a} appears twice in one map",
-                below=(name[:MOST_SHOWN],),
-            )
+            twice = name[:MOST_SHOWN]
+            return Fault(f"the key {twice!a} appears twice in one map", below=(twice,))
         result[name] = value
     if binary is not None and not {"nd"} <= result.keys() <= set(NUMPY_FIELDS):
         return _no_text(binary)
@@ -158,9 +156,9 @@ def _map(pairs: list[tuple[object, object]]) -> dict[str, object] | Fault:
 
 def _no_text(key: object) -> Fault:
     """Of a key that is none, of a map."""
-    got = (
-        key if isinstance(key, bytes | int | float) else kind({} if isinstance(key, Fault) else key)
-    )
+    if isinstance(key, Fault):
+        key = {}  # the map that it stands for
+    got = key if isinstance(key, bytes | int | float) else kind(key)
     return Fault("the keys of a map are text", "str", got)
 
 

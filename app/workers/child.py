@@ -145,7 +145,7 @@ class Child:
     def guard(self, future: asyncio.Future[None]) -> None:
         """Fail `future` when the process ends."""
         self._waiting = future
-        if self.dead and self._burial is not None and self._burial.done():
+        if self._burial is not None and self._burial.done():
             future.set_exception(WorkerDied(self._reason))
 
     def suspended(self) -> bool:

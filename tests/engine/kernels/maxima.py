@@ -45,6 +45,23 @@ def gradient(shape: tuple[int, ...], dtype: str, numbers: str) -> np.ndarray:
     return dy
 
 
+def layer(
+    config: dict[str, Any],
+    shape: tuple[int, ...],
+    outs: list[int],
+    dtype: str,
+    numbers: str,
+    *,
+    last: bool,
+) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
+    """A config with its layout, x and dy, of a shape with channels first."""
+    x, dy = drawn(shape, dtype, numbers), gradient((*shape[:2], *outs), dtype, numbers)
+    if not last:
+        return config, x, dy
+    layout = {1: "NWC", 2: "NHWC", 3: "NDHWC"}[len(outs)]
+    return config | {"layout": layout}, np.moveaxis(x, 1, -1), np.moveaxis(dy, 1, -1)
+
+
 def check_answers(
     operation: str,
     config: dict[str, Any],

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from engine import threads
 from engine.geometry import Adaptive, Axis, tiles
 from engine.kernels.pools import argmaxima
 from engine.kernels.pools.pooling import Pooling
-from tests.engine.kernels.maxima import check_answers, drawn, gradient
+from tests.engine.kernels.maxima import check_answers, drawn, layer
 from tests.engine.reference import pools
+
+pytestmark = pytest.mark.usefixtures("sharing")
 
 LAYERS: list[tuple[tuple[int, ...], list[int]]] = [
     ((2, 3, 48), [2]),
@@ -21,14 +21,6 @@ LAYERS: list[tuple[tuple[int, ...], list[int]]] = [
     ((2, 3, 24, 54), [2, 3]),
     ((2, 2, 6, 6, 8), [1, 2, 1]),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    before = threads.get_threads()
-    monkeypatch.setattr(threads, "SMALL_FLOPS", 0)
-    yield
-    threads.set_threads(before)
 
 
 def pooling(sizes: tuple[int, ...], outs: list[int], *, last: bool = False) -> Pooling:
@@ -55,12 +47,8 @@ def test_what_suits() -> None:
 def test_answers_are_those_of_the_reference(
     shape: tuple[int, ...], outs: list[int], dtype: str, numbers: str, last: bool
 ) -> None:
-    layout = {1: "NWC", 2: "NHWC", 3: "NDHWC"}[len(outs)] if last else None
-    config: dict[str, Any] = {"output_size": outs, "return_indices": True, "layout": layout}
-    x = drawn(shape, dtype, numbers)
-    dy = gradient((*shape[:2], *outs), dtype, numbers)
-    if last:
-        x, dy = np.moveaxis(x, 1, -1), np.moveaxis(dy, 1, -1)
+    given = {"output_size": outs, "return_indices": True}
+    config, x, dy = layer(given, shape, outs, dtype, numbers, last=last)
     want = pools.adaptive_max_forward(config, {"x": x})
     want |= pools.adaptive_max_backward(config, {"x": x, "dy": dy})
     check_answers("adaptive_max_pool", config, x, dy, want)

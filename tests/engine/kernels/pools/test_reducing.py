@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -15,8 +14,10 @@ from engine.errors import Stopped
 from engine.kernels.pools import reducing
 from engine.threads import computing
 from tests.engine.compare import assert_same_bytes
-from tests.engine.kernels.maxima import check_answers, drawn, gradient
+from tests.engine.kernels.maxima import check_answers, layer
 from tests.engine.reference import pools
+
+pytestmark = pytest.mark.usefixtures("sharing")
 
 LAYERS: list[tuple[tuple[int, ...], list[int]]] = [
     ((3, 16, 17, 16), [5, 7]),
@@ -29,26 +30,6 @@ LAYERS: list[tuple[tuple[int, ...], list[int]]] = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    before = threads.get_threads()
-    monkeypatch.setattr(threads, "SMALL_FLOPS", 0)
-    yield
-    threads.set_threads(before)
-
-
-def layer(
-    shape: tuple[int, ...], outs: list[int], dtype: str, numbers: str, *, last: bool
-) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
-    """A config, x and dy."""
-    layout = {1: "NWC", 2: "NHWC", 3: "NDHWC"}[len(outs)] if last else None
-    config = {"output_size": outs, "layout": layout}
-    x, dy = drawn(shape, dtype, numbers), gradient((*shape[:2], *outs), dtype, numbers)
-    if last:
-        x, dy = np.moveaxis(x, 1, -1), np.moveaxis(dy, 1, -1)
-    return config, x, dy
-
-
 @pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
 @pytest.mark.parametrize("numbers", ["distinct", "equal", "special"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -56,7 +37,7 @@ def layer(
 def test_maxima_are_those_of_the_reference(
     shape: tuple[int, ...], outs: list[int], dtype: str, numbers: str, last: bool
 ) -> None:
-    config, x, dy = layer(shape, outs, dtype, numbers, last=last)
+    config, x, dy = layer({"output_size": outs}, shape, outs, dtype, numbers, last=last)
     want = {"y": pools.adaptive_max_forward(config, {"x": x})["y"]}
     check_answers("adaptive_max_pool", config, x, dy, want)
 
@@ -74,7 +55,7 @@ def test_means_are_those_of_the_reference_alone_and_on_any_number_of_threads(
     numbers: str,
     last: bool,
 ) -> None:
-    config, x, dy = layer(shape, outs, "float64", numbers, last=last)
+    config, x, dy = layer({"output_size": outs}, shape, outs, "float64", numbers, last=last)
     x, dy = (9 * x).astype(dtype), dy.astype("float32" if dtype == "int32" else dtype)
     with np.errstate(invalid="ignore"):
         want = pools.adaptive_avg_forward(config, {"x": x.astype(float)})

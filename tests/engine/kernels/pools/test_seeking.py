@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from engine import threads
 from engine.errors import Stopped
 from engine.geometry import Adaptive, Axis, Tile, Windows, tiles
 from engine.kernels.pools import maxima, seeking
 from engine.kernels.pools.pooling import Pooling
 from engine.threads import computing
-from tests.engine.kernels.maxima import check_answers, drawn, gradient
+from tests.engine.kernels.maxima import check_answers, drawn, layer
 from tests.engine.reference import pools
+
+pytestmark = pytest.mark.usefixtures("sharing")
+
+POSITIONS = {"return_indices": True}
 
 ADAPTIVE: list[tuple[tuple[int, ...], list[int]]] = [
     ((2, 16, 17, 16), [5, 7]),
@@ -33,14 +35,6 @@ FIXED: list[tuple[tuple[int, ...], list[int], dict[str, Any]]] = [
     ((2, 3, 200), [40], {"stride": 80, "padding": [[40, 90]]}),
     ((2, 3, 40, 200), [25, 25], {"stride": [20, 80], "padding": [[30, 0], [25, 25]]}),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    before = threads.get_threads()
-    monkeypatch.setattr(threads, "SMALL_FLOPS", 0)
-    yield
-    threads.set_threads(before)
 
 
 def whole(p: Pooling) -> Tile:
@@ -86,7 +80,9 @@ def test_windows_that_differ_answer_as_the_reference(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(seeking, "WORTH", 0)
-    config, x, dy = layer(shape, {"output_size": outs}, outs, dtype, numbers, last=last)
+    config, x, dy = layer(
+        {"output_size": outs, **POSITIONS}, shape, outs, dtype, numbers, last=last
+    )
     want = pools.adaptive_max_forward(config, {"x": x})
     want |= pools.adaptive_max_backward(config, {"x": x, "dy": dy})
     check_answers("adaptive_max_pool", config, x, dy, want)
@@ -99,7 +95,9 @@ def test_halves_and_integers_answer_as_the_reference(
 ) -> None:
     monkeypatch.setattr(seeking, "WORTH", 0)
     shape, outs = (3, 66, 28, 11), [5, 3]
-    config, x, dy = layer(shape, {"output_size": outs}, outs, "float32", "distinct", last=last)
+    config, x, dy = layer(
+        {"output_size": outs, **POSITIONS}, shape, outs, "float32", "distinct", last=last
+    )
     x = (3 * x).astype(dtype)
     dy = dy.astype("float16" if dtype == "float16" else "float32")
     want = pools.adaptive_max_forward(config, {"x": x})
@@ -121,27 +119,10 @@ def test_long_windows_answer_as_the_reference(
     monkeypatch.setattr(seeking, "WORTH", 0)
     config = {"kernel": kernel, **more}
     outs = list(pools.max_forward(config, {"x": np.zeros(shape)})["y"].shape[2:])
-    config, x, dy = layer(shape, config, outs, "float32", numbers, last=last)
+    config, x, dy = layer(config | POSITIONS, shape, outs, "float32", numbers, last=last)
     want = pools.max_forward(config, {"x": x})
     want |= pools.max_backward(config, {"x": x, "dy": dy})
     check_answers("max_pool", config, x, dy, want)
-
-
-def layer(
-    shape: tuple[int, ...],
-    config: dict[str, Any],
-    outs: list[int],
-    dtype: str,
-    numbers: str,
-    *,
-    last: bool,
-) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
-    """A config that asks for indices, x and dy."""
-    layout = {1: "NWC", 2: "NHWC", 3: "NDHWC"}[len(outs)] if last else None
-    x, dy = drawn(shape, dtype, numbers), gradient((*shape[:2], *outs), dtype, numbers)
-    if last:
-        x, dy = np.moveaxis(x, 1, -1), np.moveaxis(dy, 1, -1)
-    return config | {"return_indices": True, "layout": layout}, x, dy
 
 
 @pytest.mark.parametrize("numbers", ["distinct", "equal", "special"])
