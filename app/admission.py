@@ -160,9 +160,10 @@ class Admission:
             leaves = crowded and self._leaves_room(self.requests, self.nbytes + nbytes, now)
             # Where it is crowded, those who have a place anyway leave promises to those who have none else.
             grace = GRACE_S if leaves and not visitor.name else 0.0
-            # Who gave a name does not come for its promise any more, once it is let in.
-            early = self._early(self.requests) if crowded and not leaves else 0.0
-            early = math.inf if visitor.name else early
+            if visitor.name:
+                early = math.inf  # it does not come for its promise any more, once it is let in
+            else:
+                early = self._early(self.requests) if crowded and not leaves else 0.0
             promise = self._promises.claim(visitor, now, grace, early)
             if promise is not None:
                 self._promises.keep(promise)

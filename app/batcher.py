@@ -6,8 +6,8 @@ Rules:
    shapes of what they bring, and parameters that are equal byte for byte. A fingerprint finds
    candidates; only the comparison of all bytes decides.
 2. The next leader is the entry of least start tag (start-time fair queuing, Goyal, Vin and Cheng
-   1996): a client's entries are spaced by their work, and an idle client starts at the tag of the
-   first leader last served. One client alone is served in the order of arrival; a client with
+   1996): a caller's entries are spaced by their work, and an idle caller starts at the tag of the
+   first leader last served. One caller alone is served in the order of arrival; a caller with
    little work does not wait behind another's flood.
 3. The leader's batch is filled from its group in the order of arrival, up to the first entry that
    would exceed a budget. A leader alone may exceed them: what one request may cost is decided
@@ -33,8 +33,8 @@ from typing import Any, Generic, TypeVar
 
 from app.sameness import Parameters, fingerprint, same
 
-MOST_CLIENTS = 4096
-"""Beyond this many, all clients start anew as idle ones."""
+MOST_CALLERS = 4096
+"""Beyond this many, all callers start anew as idle ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Entry:
         call: everything that must be equal for two requests to share a call, less the parameters.
         parameters: C-contiguous arrays that the requests of a call share (weight, bias).
         rows: samples. nbytes: of inputs and outputs. work: in floating-point operations.
-        client: whose turn it uses.
+        caller: whose turn it uses.
         deadline: on the clock of `now`; None where there is none.
         alone: whether it must not share a call, nor a trip.
         brief: whether it is computed sooner than a worker is told.
@@ -82,7 +82,7 @@ class Entry:
     rows: int
     nbytes: int
     work: float
-    client: str
+    caller: str
     deadline: float | None = None
     alone: bool = False
     brief: bool = False
@@ -147,7 +147,7 @@ class Batcher(Generic[E]):
         # Heaps, in which places of entries that are gone are left empty; small entries are in both.
         self._order: list[_Turn] = []
         self._small_order: list[_Turn] = []
-        # By client: the start tag of its next entry, at least. And the clock of rule 2.
+        # By caller: the start tag of its next entry, at least. And the clock of rule 2.
         self._finish: dict[str, float] = {}
         self._virtual = 0.0
         self._count = itertools.count()
@@ -158,8 +158,8 @@ class Batcher(Generic[E]):
     def add(self, entry: E) -> None:
         """Queue an entry; one that was handed out before takes its old place again."""
         if entry._tag is None:
-            start = max(self._virtual, self._finish.get(entry.client, 0.0))
-            self._finish[entry.client] = start + entry.work
+            start = max(self._virtual, self._finish.get(entry.caller, 0.0))
+            self._finish[entry.caller] = start + entry.work
             entry._tag = (start, next(self._count))
         entry._place = place = _Place(entry, self._group(entry))
         place.group.entries[entry] = None
@@ -280,12 +280,12 @@ class Batcher(Generic[E]):
         self.nbytes -= entry.nbytes
 
     def _trim(self) -> None:
-        """Bound what is remembered of entries and clients that are gone."""
+        """Bound what is remembered of entries and callers that are gone."""
         for order, depth in ((self._order, self.depth), (self._small_order, self.small_depth)):
             if len(order) > 64 + 2 * depth:
                 order[:] = [item for item in order if item[-1].entry is not None]
                 heapq.heapify(order)
-        if len(self._finish) > MOST_CLIENTS:
+        if len(self._finish) > MOST_CALLERS:
             self._finish.clear()
 
 

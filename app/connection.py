@@ -60,7 +60,7 @@ class Connection(Parting):
         self.head_size = HeadSize(self.settings.max_header_bytes)
         self._incoming: Incoming | None = None  # the large body that is being received
         self.body_left = 0  # bytes of a body that are still to pass the parser
-        self.unparsed = False  # they do not: it has not seen their head
+        self.bypassed = False  # they do not: it has not seen their head
         self.pieces = 0  # of bodies, of which the parser has told while it was fed last
         self._unparsed = Unparsed(self, self.turns)
         self._patience = Patience(self.settings)
@@ -206,7 +206,7 @@ class Connection(Parting):
     def body_received(self) -> None:
         """Go on behind a body that the parser has not seen, with a parser that does not miss it."""
         if not (self._turned_away or self.ends):
-            self.parser, self.unparsed = HttpRequestParser(self), False
+            self.parser, self.bypassed = HttpRequestParser(self), False
             self.on_message_complete()
         self._incoming, self._turned_away, self._patience.awaited = None, False, None
         if not self.end_with_body() and not self.answering():

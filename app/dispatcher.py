@@ -227,7 +227,7 @@ class Dispatcher:
             rows=job.samples,
             nbytes=nbytes,
             work=work(cost),
-            client=job.client,
+            caller=job.caller,
             deadline=job.deadline,
             brief=within(BRIEF, job.call, job.samples) and not self.few.slow(job.call, job.samples),
             job=job,

@@ -137,7 +137,7 @@ class HeadReceiver(Protocol):
 
     Attributes:
         heads: that were seen before.
-        unparsed: the parser has not seen the head whose body is coming in.
+        bypassed: the parser has not seen the head whose body is coming in.
         body_left: bytes of the body that are still to come.
     """
 
@@ -145,7 +145,7 @@ class HeadReceiver(Protocol):
     url: bytes
     headers: list[tuple[bytes, bytes]]
     heads: Heads
-    unparsed: bool
+    bypassed: bool
     body_left: int
 
     def on_message_begin(self) -> None: ...
@@ -196,16 +196,16 @@ def tell_seen(owner: HeadReceiver, data: bytes, head: Head) -> bytes:
     Returns:
         What is left of the data, for the parser.
     """
-    if not owner.unparsed:
+    if not owner.bypassed:
         seen = owner.heads.find(head)
         if seen is None:
             return data
         seen.tell(owner, head.given)
-        owner.unparsed, data = True, data[head.size :]
+        owner.bypassed, data = True, data[head.size :]
     left = owner.body_left
     if part := data[:left]:
         owner.on_body(part)
     if len(data) >= left:
-        owner.unparsed = False
+        owner.bypassed = False
         owner.on_message_complete()
     return data[left:]

@@ -69,13 +69,13 @@ class Wanted(NamedTuple):
         first: what had arrived of it.
         place: makes room for all of it, once it is its turn.
         received: told of each further number of bytes; may raise, and the rest is thrown away.
-        caller: whose turn it uses; where it is not told, that of the client's network.
+        caller: whose turn it uses.
     """
 
     first: bytes
     place: Callable[[], memoryview]
     received: Callable[[int], None]
-    caller: str = ""
+    caller: str
 
 
 class Incoming(asyncio.BufferedProtocol):
@@ -88,7 +88,7 @@ class Incoming(asyncio.BufferedProtocol):
     Attributes:
         left: bytes that are still to come.
         begun: it is its turn, or was; until then nothing is read.
-        caller: whose turn it uses.
+        caller: whose turn it uses; that of the client's network where nobody wants the body.
     """
 
     def __init__(
@@ -99,9 +99,10 @@ class Incoming(asyncio.BufferedProtocol):
         self._lanes = lanes
         self.begun = False
         self._wanted = wanted
-        self.caller = wanted.caller if wanted is not None else ""
-        if not self.caller and owner.client is not None:
-            self.caller = network_of(owner.client[0])
+        if wanted is not None:
+            self.caller = wanted.caller
+        else:
+            self.caller = network_of(owner.client[0]) if owner.client is not None else ""
         self._body: memoryview | None = None
         self._place = fresh(SINK_BYTES)
         self._thrown = 0  # bytes thrown away since the loop was told of any

@@ -53,7 +53,7 @@ class Job:
         config, specs, wants: what `engine.prepare` was given.
         tensors: read-only views of the request's body.
         deadline: on `time.monotonic`; None where there is none.
-        client: whose turn in the queue it uses.
+        caller: whose turn in the queue it uses.
         encode: makes the body of the answer; called on a thread where it copies much.
         pieces: makes it of views on the answer's tensors, without a copy, where there is such a way.
         visitor: who asks, to be known again after a refusal.
@@ -68,7 +68,7 @@ class Job:
     wants: Sequence[str] | None
     tensors: Mapping[str, NDArray[Any]]
     deadline: float | None
-    client: str
+    caller: str
     encode: Callable[[Answer], bytes | memoryview]
     pieces: Callable[[Answer], list[Piece]] | None = None
     visitor: Visitor = NOBODY

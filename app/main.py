@@ -109,7 +109,7 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     app.state.lifecycle = lifecycle
     app.state.telemetry = telemetry
     app.state.intake = intake
-    app.state.access = Access(settings.api_keys)
+    app.state.access = access = Access(settings.api_keys)
     operations = engine.operations()
     description = describe(operations, settings)
     app.state.documents = catalogue.Documents(operations, limits(settings), description)
@@ -119,8 +119,9 @@ def create_app(settings: Settings, log_lines_dropped: Callable[[], int] = lambda
     app.state.gate = gate = Gate(
         dispatcher, telemetry, lifecycle, desks, Origins(settings.cors_origins)
     )
+    quotas = Quotas(quota_limits(settings))
     app.compute = Compute(
-        settings, dispatcher, intake, lifecycle, gate, cost, desks, Quotas(quota_limits(settings))
+        settings, dispatcher, intake, lifecycle, gate, access, cost, desks, quotas
     )
     app.to_compute = Edge(app.compute, settings, telemetry, lifecycle)
     for router in (

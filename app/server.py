@@ -171,6 +171,7 @@ class Server(uvicorn.Server):
         before = monotonic()
         while True:
             await asyncio.sleep(SWEEP_S)
+            # After a suspension both times are up at once: what has come is read before it is judged.
             await asyncio.sleep(LAST_READ_S)
             now = monotonic()
             lost = now - before - SWEEP_S - LAST_READ_S

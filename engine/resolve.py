@@ -93,10 +93,11 @@ def _key(specs: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     key = tuple(specs.items())
     try:
         hash(key)
-    except TypeError:
-        # A shape may be a list.
-        return tuple((name, _read_spec(name, spec)) for name, spec in key)
-    return key
+        # 1, 1.0 and true are equal: one would be answered as another was.
+        plain = all(type(size) is int for _, (shape, _) in key for size in shape)
+    except (TypeError, ValueError):
+        plain = False  # a shape may be a list
+    return key if plain else tuple((name, _read_spec(name, spec)) for name, spec in key)
 
 
 def _read_spec(name: str, spec: Any) -> TensorSpec:

@@ -68,7 +68,7 @@ class Intake:
         if announced is not None:
             if int(announced) > limit:
                 raise _too_large(limit, setting, int(announced))
-            self._check(asked.client, int(announced), 0)
+            self._check(asked.caller, int(announced), 0)
         if asked.deadline is None:  # a timeout costs even where it does nothing
             return await self._read(asked, limit, setting, aligned)
         try:
@@ -77,7 +77,7 @@ class Intake:
         except TimeoutError:
             raise DeadlineExceeded("The deadline passed before the body was received.") from None
 
-    def promise(self, client: str, size: int) -> int:
+    def promise(self, caller: str, size: int) -> int:
         """Count an answer of about this size from when it is asked for until it is there.
 
         Returns:
@@ -88,17 +88,17 @@ class Intake:
         """
         if size < IN_PLACE_BYTES:
             return 0
-        self._check(client, size, size)
-        self._untaken.promise(client, size)
+        self._check(caller, size, size)
+        self._untaken.promise(caller, size)
         return size
 
-    def made(self, client: str, promised: int) -> None:
+    def made(self, caller: str, promised: int) -> None:
         """The answer is there, or given up."""
         if promised:
-            self._untaken.promise(client, -promised)
+            self._untaken.promise(caller, -promised)
 
-    def _check(self, client: str, nbytes: int, answer: int) -> None:
-        if nbytes >= IN_PLACE_BYTES and self._untaken.full(client, answer):
+    def _check(self, caller: str, nbytes: int, answer: int) -> None:
+        if nbytes >= IN_PLACE_BYTES and self._untaken.full(caller, answer):
             raise self._refusal("Answers that this caller has yet to take are too many.")
 
     def hold(self, size: int) -> None:
@@ -115,16 +115,16 @@ class Intake:
             self._rate.drained(size)
         self.held -= size
 
-    def send(self, client: str, size: int) -> None:
+    def send(self, caller: str, size: int) -> None:
         """Count an answer that is sent. It is there: only new requests can be refused for it."""
         self.hold(size)
         if size >= IN_PLACE_BYTES:
-            self._untaken.send(client, size)
+            self._untaken.send(caller, size)
 
-    def sent(self, client: str, size: int) -> None:
+    def sent(self, caller: str, size: int) -> None:
         """The answer was taken, or given up."""
         if size >= IN_PLACE_BYTES:
-            self._untaken.send(client, -size)
+            self._untaken.send(caller, -size)
         self.release(size)
 
     def _let_time_pass(self) -> None:
@@ -171,7 +171,7 @@ class Intake:
         return fresh(size) if berth is None else berth
 
     async def _read(self, asked: Asked, limit: int, setting: str, aligned: Aligned | None) -> Body:
-        record, body = asked.record, Coming(asked.client)
+        record, body = asked.record, Coming(asked.caller)
 
         def count(size: int) -> None:
             record.bytes_in += size
@@ -214,7 +214,7 @@ class Intake:
                 asked.reserved.rest()  # it may have to wait for its turn
             body.waits = True
             place = partial(self._place, asked, body, size, aligned)
-            whole: memoryview = await scope[REST](Wanted(first, place, count, asked.client))
+            whole: memoryview = await scope[REST](Wanted(first, place, count, asked.caller))
             record.unread = False
             return whole
         pieces = bytearray(first)

@@ -23,16 +23,16 @@ class Coming:
     """One body.
 
     Attributes:
-        client: whose it is.
+        caller: whose it is.
         held: bytes of it that are held.
         waits: nothing of it is read, since others have their turn.
         stalled: looks, one after the other, at which hardly anything had come.
     """
 
-    __slots__ = ("_refusal", "_seen", "_stop", "client", "held", "stalled", "waits")
+    __slots__ = ("_refusal", "_seen", "_stop", "caller", "held", "stalled", "waits")
 
-    def __init__(self, client: str) -> None:
-        self.client = client
+    def __init__(self, caller: str) -> None:
+        self.caller = caller
         self.held = self.stalled = 0
         self.waits = False
         self._seen = -PROGRESS_BYTES  # it has a whole look's time before it can be found to stall
@@ -91,14 +91,14 @@ class Unfinished:
         """
         held: Counter[str] = Counter()
         for each in self._bodies:
-            held[each.client] += each.held
+            held[each.caller] += each.held
         there = [each for each in self._bodies if each is not to and each.held]
         found = max(
             (each for each in there if each.stalled),
-            key=lambda each: (held[each.client], each.stalled),
+            key=lambda each: (held[each.caller], each.stalled),
             default=None,
         ) or max(
-            (each for each in there if held[each.client] > self._most and each.client != to.client),
+            (each for each in there if held[each.caller] > self._most and each.caller != to.caller),
             key=lambda each: each.held,
             default=None,
         )

@@ -67,6 +67,7 @@ class Compute:
         intake: Intake,
         lifecycle: Lifecycle,
         gate: Gate,
+        access: Access,
         cost: CostLimits,
         desks: Desks | None,
         quotas: Quotas,
@@ -81,7 +82,7 @@ class Compute:
         self._intake = intake
         self._lifecycle = lifecycle
         self._gate = gate
-        self._access = Access(settings.api_keys)
+        self._access = access
         self._keys = Keys(engine.operations())
         self._reader = Reader(settings, desks)
         self._desks = desks
@@ -98,7 +99,7 @@ class Compute:
         if record.method != "POST":
             raise MethodNotAllowed(("POST",), record.method)
         headers = record.headers
-        client = self._access.check(headers.get(b"authorization")) or network_of(record.client)
+        caller = self._access.check(headers.get(b"authorization")) or network_of(record.client)
         exchange = negotiate(
             text_of(headers, b"content-type"),
             text_of(headers, b"accept"),
@@ -108,18 +109,18 @@ class Compute:
         if self._lifecycle.draining:
             raise ShuttingDown
         visitor = visitor_of(record, scope)
-        asked = Asked(record, scope, receive, exchange, deadline, client, visitor)
+        asked = Asked(record, scope, receive, exchange, deadline, caller, visitor)
         reserved = self._reserve(asked) if record.action != "plan" else None
         if reserved is not None:
             asked = asked._replace(reserved=reserved)
         try:
             if self._desks is not None and exchange.request == "json":
                 self._desks.check_room(record.body_length, visitor)
-            self._quotas.enter(client, monotonic(), visitor)
+            self._quotas.enter(caller, monotonic(), visitor)
             try:
                 await self._serve(asked, send)
             finally:
-                self._quotas.leave(client, monotonic())
+                self._quotas.leave(caller, monotonic())
         finally:
             if reserved is not None:
                 reserved.end()
@@ -142,11 +143,11 @@ class Compute:
                 raise DeadlineExceeded
             self._intake.release(held)
             body, held = b"", 0  # nobody needs it any more, however long the client takes
-            self._intake.send(asked.client, size := sum(map(len, answer)))
+            self._intake.send(asked.caller, size := sum(map(len, answer)))
             try:
                 await send_answer(send, asked.exchange.media_type, answer, size)
             finally:
-                self._intake.sent(asked.client, size)
+                self._intake.sent(asked.caller, size)
         except BaseException as error:
             # The frames that it came through hold the body, some of them in a circle.
             clear_frames(error.__traceback__)
@@ -180,7 +181,7 @@ class Compute:
         least = expected = max(1, length) if asked.exchange.request == "msgpack" else 1
         try:
             if least >= IN_PLACE_BYTES:
-                expected = self._sizes.expected(record, asked.client, length)
+                expected = self._sizes.expected(record, asked.caller, length)
                 return self._dispatcher.reserve(asked.visitor, expected, record)
             self._dispatcher.check_room(asked.visitor, least)
         except QueueFull:
@@ -246,7 +247,7 @@ class Compute:
             wants=call.wants if record.action == "backward" else None,
             tensors=request.tensors,
             deadline=asked.deadline,
-            client=asked.client,
+            caller=asked.caller,
             visitor=asked.visitor,
             encode=partial(whole, call, exchange),
             pieces=partial(in_pieces, call, exchange) if exchange.response == "msgpack" else None,
@@ -262,7 +263,7 @@ class Compute:
 
         def write(answer: Answer) -> Awaitable[memoryview]:
             info, exchange = info_of(call, answer), asked.exchange
-            return desks.write(answer.tensors, info, exchange, asked.client, asked.deadline)
+            return desks.write(answer.tensors, info, exchange, asked.caller, asked.deadline)
 
         return write
 
@@ -278,13 +279,13 @@ class Compute:
         if max(length, size) >= IN_PLACE_BYTES:
             # What is refused for ever neither waits nor is expected.
             check_cost(cost, self._cost_limits)
-        self._sizes.asked(record, asked.client, length, nbytes := tensor_bytes(cost))
-        promised = self._intake.promise(asked.client, size)
+        self._sizes.asked(record, asked.caller, length, nbytes := tensor_bytes(cost))
+        promised = self._intake.promise(asked.caller, size)
         try:
             done = await unless_gone(self._dispatcher.submit(job), asked.scope, asked.receive)
         finally:
-            self._intake.made(asked.client, promised)
-        self._sizes.computed(record, asked.client, length, nbytes)
+            self._intake.made(asked.caller, promised)
+        self._sizes.computed(record, asked.caller, length, nbytes)
         record.stages["queue"] = done.queue_s
         record.stages["compute"] = done.compute_s
         record.stages["encode"] = done.encode_s

@@ -29,7 +29,7 @@ class Asked(NamedTuple):
         scope, receive: of ASGI.
         exchange: the forms of its body and of its answer.
         deadline: on the monotonic clock; None where there is none.
-        client: whose turn it uses.
+        caller: whose turn it uses.
         visitor: who asks, to be known again after a refusal.
         reserved: the place that is kept for it while its body comes; None where none is.
     """
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
     receive: Receive
     exchange: Exchange
     deadline: float | None
-    client: str
+    caller: str
     visitor: Visitor
     reserved: Reservation | None = None
 

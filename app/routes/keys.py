@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import engine.plans
 from engine.errors import Issue, UnknownAction, UnknownField, UnknownOperation, fail
 from engine.words import did_you_mean, hints, one_of
 
-ACTIONS = ("forward", "backward", "plan")
+ACTIONS = (*engine.plans.ACTIONS, "plan")
 """What can be asked of every operation: the last path segment of the address."""
 
 

@@ -57,7 +57,7 @@ class Reader:
         return desks
 
     def _read(self, desks: Desks, body: Body, asked: Asked) -> Awaitable[Request | PlanRequest]:
-        work = desks.read(body, asked.record.action, asked.client, asked.deadline, asked.visitor)
+        work = desks.read(body, asked.record.action, asked.caller, asked.deadline, asked.visitor)
         return unless_gone(work, asked.scope, asked.receive)
 
 

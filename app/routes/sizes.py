@@ -30,24 +30,24 @@ class Sizes:
         self._computed: dict[tuple[str, str, int], int] = {}
         self._own: dict[tuple[str, str, str, int], int] = {}
 
-    def asked(self, record: Record, client: str, length: int, nbytes: int) -> None:
+    def asked(self, record: Record, caller: str, length: int, nbytes: int) -> None:
         """The tensors that a caller has asked for, whatever comes of it, come to `nbytes`."""
         kind = record.operation, record.action, length
-        own = client, *kind
+        own = caller, *kind
         if length >= IN_PLACE_BYTES and not (own in self._own or kind in self._computed):
             _put(self._own, own, nbytes)
 
-    def computed(self, record: Record, client: str, length: int, nbytes: int) -> None:
+    def computed(self, record: Record, caller: str, length: int, nbytes: int) -> None:
         """The tensors that a caller asked for came to `nbytes`."""
         if length >= IN_PLACE_BYTES:
             kind = record.operation, record.action, length
             _put(self._computed, kind, nbytes)
-            _put(self._own, (client, *kind), nbytes)
+            _put(self._own, (caller, *kind), nbytes)
 
-    def expected(self, record: Record, client: str, length: int) -> int:
+    def expected(self, record: Record, caller: str, length: int) -> int:
         """What the tensors of a body may come to; what is not known counts as no more than its length."""
         kind = record.operation, record.action, length
-        own = self._own.get((client, *kind))
+        own = self._own.get((caller, *kind))
         return self._computed.get(kind, length) if own is None else own
 
 

@@ -26,28 +26,28 @@ class Untaken:
         self._sent: dict[str, int] = {}
         self.beyond = 0
 
-    def full(self, client: str, size: int) -> bool:
+    def full(self, caller: str, size: int) -> bool:
         """Whether a caller would have asked for too much with so much more; one answer is not."""
-        asked = self._asked.get(client, 0)
+        asked = self._asked.get(caller, 0)
         return asked > 0 and asked + size > self._most
 
-    def promise(self, client: str, size: int) -> None:
+    def promise(self, caller: str, size: int) -> None:
         """An answer of about this size has been asked for; of negative size, it is there or given up."""
-        _add(self._asked, client, size)
+        _add(self._asked, caller, size)
 
-    def send(self, client: str, size: int) -> None:
+    def send(self, caller: str, size: int) -> None:
         """An answer is on its way; of negative size, it has been taken or given up."""
-        _add(self._asked, client, size)
-        before, after = _add(self._sent, client, size)
+        _add(self._asked, caller, size)
+        before, after = _add(self._sent, caller, size)
         self.beyond += max(0, after - self._share) - max(0, before - self._share)
 
 
-def _add(to: dict[str, int], client: str, size: int) -> tuple[int, int]:
+def _add(to: dict[str, int], caller: str, size: int) -> tuple[int, int]:
     """Add to a caller's bytes, of which none are kept where there are none; before and after."""
-    before = to.get(client, 0)
+    before = to.get(caller, 0)
     after = before + size
     if after:
-        to[client] = after
+        to[caller] = after
     else:
-        to.pop(client, None)
+        to.pop(caller, None)
     return before, after

@@ -11,13 +11,13 @@ if __name__ == "__main__":
     end_with_server(int(sys.argv[1]))
 
 from app.scribe.letters import answer
-from app.workers.arena import Mapping
+from app.workers.arena import MappedFile
 from app.workers.attendant import attend
 
 
 def main(control: str, arena: str) -> None:
     """Read and write until the server is gone."""
-    mapping = Mapping(int(arena))
+    mapping = MappedFile(int(arena))
     attend(int(control), lambda message: answer(message, mapping))
 
 

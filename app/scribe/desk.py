@@ -29,7 +29,7 @@ from app.scribe.letters import Letter, Reading, Writing, reading_room, writing_r
 from app.scribe.orders import Order, Orders
 from app.scribe.process import Scribe, ScribeOptions, Written
 from app.visitor import NOBODY, Visitor
-from app.wire import DecodeLimits, Exchange, PlanRequest, Request
+from app.wire import Body, DecodeLimits, Exchange, PlanRequest, Request
 from app.workers.channel import Message
 from app.workers.pool import Pool
 from app.workers.task import (
@@ -123,9 +123,9 @@ class Desk:
 
     async def read(
         self,
-        body: bytes | bytearray | memoryview,
+        body: Body,
         action: str,
-        client: str,
+        caller: str,
         deadline: float | None,
         visitor: Visitor = NOBODY,
     ) -> Request | PlanRequest:
@@ -140,7 +140,7 @@ class Desk:
         self._admission.acquire(size, time.monotonic(), visitor)
         try:
             letter = Reading(body, action == "plan", self._limits.decode)
-            return cast(Request | PlanRequest, await self._done(letter, client, deadline))
+            return cast(Request | PlanRequest, await self._done(letter, caller, deadline))
         finally:
             self._admission.release(size, time.monotonic())
 
@@ -149,7 +149,7 @@ class Desk:
         tensors: Mapping[str, NDArray[Any]],
         info: dict[str, Any],
         exchange: Exchange,
-        client: str,
+        caller: str,
         deadline: float | None,
     ) -> memoryview:
         """Write an answer, as `encode` does; cancelling this withdraws it.
@@ -158,14 +158,14 @@ class Desk:
             ShuttingDown, WorkersUnavailable, DeadlineExceeded, WorkerCrashed, ComputeFailed.
         """
         letter = Writing(dict(tensors), info, exchange)
-        return cast(memoryview, await self._done(letter, client, deadline))
+        return cast(memoryview, await self._done(letter, caller, deadline))
 
-    async def _done(self, letter: Letter, client: str, deadline: float | None) -> Written:
+    async def _done(self, letter: Letter, caller: str, deadline: float | None) -> Written:
         if self._closed:
             raise ShuttingDown
         if self._pool.hopeless:
             raise WorkersUnavailable(retry_after=RETRY_S)
-        order = Order(letter, client, asyncio.get_running_loop().create_future())
+        order = Order(letter, caller, asyncio.get_running_loop().create_future())
         self._waiting.put(order)
         self._arrived.set()
         try:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from app.scribe.desk import Desk, DeskLimits, scribe_maker
 from app.visitor import NOBODY, Visitor
-from app.wire import Exchange, PlanRequest, Request
+from app.wire import Body, Exchange, PlanRequest, Request
 
 LARGE_BYTES = 64 << 10
 """A body of so many takes the event loop some milliseconds to read."""
@@ -92,26 +92,26 @@ class Desks:
 
     async def read(
         self,
-        body: bytes | bytearray | memoryview,
+        body: Body,
         action: str,
-        client: str,
+        caller: str,
         deadline: float | None,
         visitor: Visitor = NOBODY,
     ) -> Request | PlanRequest:
         """See `Desk.read`."""
-        return await self._for(len(body)).read(body, action, client, deadline, visitor)
+        return await self._for(len(body)).read(body, action, caller, deadline, visitor)
 
     async def write(
         self,
         tensors: Mapping[str, NDArray[Any]],
         info: dict[str, Any],
         exchange: Exchange,
-        client: str,
+        caller: str,
         deadline: float | None,
     ) -> memoryview:
         """See `Desk.write`."""
         nbytes = sum(array.nbytes for array in tensors.values())
-        return await self._for(nbytes).write(tensors, info, exchange, client, deadline)
+        return await self._for(nbytes).write(tensors, info, exchange, caller, deadline)
 
     def _for(self, nbytes: int) -> Desk:
         return self._quick if nbytes < QUICK_BYTES else self._slow

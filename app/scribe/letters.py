@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 import app.errors
 import engine.errors
-from app.wire import DecodeLimits, Exchange, PlanRequest, Request, decode, decode_plan, encode
+from app.wire import Body, DecodeLimits, Exchange, PlanRequest, Request, decode, decode_plan, encode
 from app.workers import protocol
-from app.workers.arena import ALIGNMENT, Mapping, Region, place
+from app.workers.arena import ALIGNMENT, MappedFile, Region, aligned, place
 from app.workers.channel import Message
 
 JSON = Exchange("json", "json", "application/json", "list")
@@ -45,8 +45,6 @@ LIST_BYTES = 3
 SHOWN_CHARACTERS = 4096
 """Of a text that was found where none was expected, more than is told to anybody."""
 
-Tensors = dict[str, NDArray[Any]]
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -56,7 +54,7 @@ class Reading:
         plan: whether it is that of `plan`.
     """
 
-    body: bytes | bytearray | memoryview
+    body: Body
     plan: bool
     limits: DecodeLimits
 
@@ -70,24 +68,24 @@ class Reading:
         """Bytes of arena that it takes."""
         return reading_room(len(self.body))
 
-    def put(self, arena: Mapping) -> Message:
+    def put(self, arena: MappedFile) -> Message:
         """Lay it down, and say what is to be done."""
         arena.view(_text(len(self.body)))[:] = np.frombuffer(self.body, np.uint8)
         return {"read": self.plan, "text": len(self.body), "limits": asdict(self.limits)}
 
-    def take(self, arena: Mapping, reply: Message) -> Request | PlanRequest:
+    def take(self, arena: MappedFile, reply: Message) -> Request | PlanRequest:
         """What became of it, as copies.
 
         Raises:
             ServiceError, engine.EngineError: what reading it raised.
         """
-        notes = json.loads(arena.view(_region(reply["notes"])).tobytes())
+        notes = json.loads(arena.view(Region.of(reply["notes"])).tobytes())
         if "error" in notes:
             raise _raised(notes)
         if self.plan:
             return _plan_request(notes)
         tensors = {}
-        for region in map(_region, reply["tensors"]):
+        for region in map(Region.of, reply["tensors"]):
             tensors[region.name] = array = arena.view(region).copy()
             array.flags.writeable = False
         return Request(notes["config"], tensors, notes["wants"], tuple(notes["extra"]))
@@ -97,7 +95,7 @@ class Reading:
 class Writing:
     """An answer that is to be written."""
 
-    tensors: Tensors
+    tensors: dict[str, NDArray[Any]]
     info: dict[str, Any]
     exchange: Exchange
 
@@ -113,16 +111,16 @@ class Writing:
         shapes = [array.shape for array in self.tensors.values()]
         return end + sum(map(_longest, shapes)) + SLACK_BYTES
 
-    def put(self, arena: Mapping) -> Message:
+    def put(self, arena: MappedFile) -> Message:
         """Lay it down, and say what is to be done."""
         regions, _ = self._placed()
         for region, array in zip(regions, self.tensors.values(), strict=True):
             arena.view(region)[...] = array
         return {"write": astuple(self.exchange), "tensors": regions, "info": self.info}
 
-    def take(self, arena: Mapping, reply: Message) -> memoryview:
+    def take(self, arena: MappedFile, reply: Message) -> memoryview:
         """The text, as a copy."""
-        text: memoryview = arena.view(_region(reply["text"])).copy().data
+        text: memoryview = arena.view(Region.of(reply["text"])).copy().data
         return text
 
     def _placed(self) -> tuple[list[Region], int]:
@@ -142,7 +140,7 @@ def writing_room(numbers: int, rank: int) -> int:
     return numbers * (8 + NUMBER_BYTES + LIST_BYTES * rank) + 2 * SLACK_BYTES
 
 
-def answer(message: Message, arena: Mapping) -> Message:
+def answer(message: Message, arena: MappedFile) -> Message:
     """Do what a message asks for; whatever goes wrong is an answer, too."""
     try:
         arena.remap(message["size"])
@@ -151,7 +149,7 @@ def answer(message: Message, arena: Mapping) -> Message:
         return protocol.report(error)
 
 
-def _read(message: Message, arena: Mapping) -> Message:
+def _read(message: Message, arena: MappedFile) -> Message:
     body = arena.view(_text(message["text"])).data
     limits = DecodeLimits(**message["limits"])
     end = ALIGNMENT + message["text"]
@@ -162,27 +160,27 @@ def _read(message: Message, arena: Mapping) -> Message:
     except (app.errors.ServiceError, engine.errors.EngineError) as error:
         return {"notes": _noted(_error(error), arena, end)}
     found = request.tensors
-    regions, end = place([(n, a.dtype.str, a.shape) for n, a in found.items()], _aligned(end))
+    regions, end = place([(n, a.dtype.str, a.shape) for n, a in found.items()], aligned(end))
     for region in regions:
         arena.view(region)[...] = found[region.name]
     notes = {"config": request.config, "wants": request.wants, "extra": request.extra}
     return {"tensors": regions, "notes": _noted(notes, arena, end)}
 
 
-def _write(message: Message, arena: Mapping) -> Message:
-    regions = [_region(fields) for fields in message["tensors"]]
+def _write(message: Message, arena: MappedFile) -> Message:
+    regions = list(map(Region.of, message["tensors"]))
     tensors = {region.name: arena.view(region) for region in regions}
     text = encode(tensors, message["info"], Exchange(*message["write"]))
     _, end = place([(r.name, r.dtype, r.shape) for r in regions])
     return {"text": _laid(text, arena, end)}
 
 
-def _noted(notes: dict[str, Any], arena: Mapping, offset: int) -> Region:
+def _noted(notes: dict[str, Any], arena: MappedFile, offset: int) -> Region:
     return _laid(json.dumps(notes).encode(), arena, offset)
 
 
-def _laid(text: bytes | memoryview, arena: Mapping, offset: int) -> Region:
-    region = Region("", "|u1", (len(text),), _aligned(offset))
+def _laid(text: bytes | memoryview, arena: MappedFile, offset: int) -> Region:
+    region = Region("", "|u1", (len(text),), aligned(offset))
     arena.view(region)[:] = np.frombuffer(text, np.uint8)
     return region
 
@@ -214,17 +212,8 @@ def _plan_request(notes: dict[str, Any]) -> PlanRequest:
     return PlanRequest(notes["config"], shapes, notes["dtype"], tuple(notes["extra"]))
 
 
-def _region(fields: Sequence[Any]) -> Region:
-    name, dtype, shape, offset = fields
-    return Region(name, dtype, tuple(shape), offset)
-
-
 def _text(size: int) -> Region:
     return Region("", "|u1", (size,), ALIGNMENT)
-
-
-def _aligned(offset: int) -> int:
-    return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
 def _longest(shape: Sequence[int]) -> int:

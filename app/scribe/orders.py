@@ -19,12 +19,12 @@ class Order:
     """A letter between its arrival and its answer.
 
     Attributes:
-        client: whose turn it uses.
+        caller: whose turn it uses.
         blame: how much the deaths of scribes that worked on it speak against it, see `BLAME`.
     """
 
     letter: Letter
-    client: str
+    caller: str
     future: asyncio.Future[Written]
     blame: float = 0.0
 
@@ -49,29 +49,29 @@ class Orders:
 
     def put(self, order: Order) -> None:
         """One more of its caller's."""
-        self._waiting.setdefault(order.client, deque()).append(order)
+        self._waiting.setdefault(order.caller, deque()).append(order)
 
     def again(self, order: Order) -> None:
         """Put an order that is still waited for back into its place, which was the first."""
         if not order.future.done():
-            self._waiting.setdefault(order.client, deque()).appendleft(order)
-            self._waiting.move_to_end(order.client, last=False)
+            self._waiting.setdefault(order.caller, deque()).appendleft(order)
+            self._waiting.move_to_end(order.caller, last=False)
 
     def take(self) -> Order:
         """The next one, of the caller whose turn it is."""
-        client, orders = self._waiting.popitem(last=False)
+        caller, orders = self._waiting.popitem(last=False)
         order = orders.popleft()
         if orders:
-            self._waiting[client] = orders
+            self._waiting[caller] = orders
         return order
 
     def withdraw(self, order: Order) -> None:
         """It is not waited for; take it out if it still waits."""
-        orders = self._waiting.get(order.client)
+        orders = self._waiting.get(order.caller)
         if orders is not None and order in orders:
             orders.remove(order)
             if not orders:
-                del self._waiting[order.client]
+                del self._waiting[order.caller]
 
     def fail_all(self, error: Callable[[], Exception]) -> None:
         """Answer all with an error of their own."""

@@ -111,9 +111,8 @@ class Decoder:
         forms = self._known.get(length)
         if not forms:
             return 0
-        return max(((end - start, start) for _, start, end, *_ in forms[-1].data), default=(0, 0))[
-            1
-        ]
+        places = ((end - start, start) for _, start, end, *_ in forms[-1].data)
+        return max(places, default=(0, 0))[1]
 
     def _forget(self) -> None:
         self._known.clear()

@@ -19,7 +19,7 @@ from typing import Final, Literal
 from app.errors import NotAcceptable, UnsupportedCoding, UnsupportedMediaType
 
 Codec = Literal["msgpack", "json"]
-Tensors = Literal["plain", "msgpack-numpy", "list", "base64"]
+TensorForm = Literal["plain", "msgpack-numpy", "list", "base64"]
 
 MEDIA_TYPES: Final[Mapping[str, Codec]] = {
     "application/vnd.msgpack": "msgpack",
@@ -29,7 +29,7 @@ MEDIA_TYPES: Final[Mapping[str, Codec]] = {
 }
 """Every media type that is read and written, the preferred name of each codec first."""
 
-TENSORS: Final[Mapping[Codec, tuple[Tensors, ...]]] = {
+TENSORS: Final[Mapping[Codec, tuple[TensorForm, ...]]] = {
     "msgpack": ("plain", "msgpack-numpy"),
     "json": ("list", "base64"),
 }
@@ -64,7 +64,7 @@ class Exchange:
     request: Codec
     response: Codec
     media_type: str
-    tensors: Tensors
+    tensors: TensorForm
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class _Range:
     media: _Media
     weight: float
 
-    def fits(self, name: str, tensors: Tensors) -> int:
+    def fits(self, name: str, tensors: TensorForm) -> int:
         """How closely the range names this form of answer: 0 not at all, more is closer."""
         if self.media.name == name:
             closeness = 3
@@ -124,7 +124,7 @@ def negotiate(
     return _exchange(own, *best)
 
 
-def _exchange(own: str, media_type: str, tensors: Tensors) -> Exchange:
+def _exchange(own: str, media_type: str, tensors: TensorForm) -> Exchange:
     return Exchange(MEDIA_TYPES[own], MEDIA_TYPES[media_type], media_type, tensors)
 
 
@@ -153,7 +153,7 @@ def _body_type(content_type: str | None) -> str:
     return media.name
 
 
-def _forms(own: str) -> Iterator[tuple[str, Tensors]]:
+def _forms(own: str) -> Iterator[tuple[str, TensorForm]]:
     """Every form of answer, the one that we would choose ourselves first."""
     names = [own, *(name for name in MEDIA_TYPES if name != own)]
     for position in range(2):
@@ -161,7 +161,7 @@ def _forms(own: str) -> Iterator[tuple[str, Tensors]]:
             yield name, TENSORS[MEDIA_TYPES[name]][position]
 
 
-def _wish(ranges: list[_Range], name: str, tensors: Tensors) -> tuple[float, int]:
+def _wish(ranges: list[_Range], name: str, tensors: TensorForm) -> tuple[float, int]:
     """How much a form is wished for: its weight, which the closest range decides, and closeness."""
     fits = [(each.fits(name, tensors), each.weight) for each in ranges]
     closeness, weight = max((fit for fit in fits if fit[0]), default=(0, 0.0))

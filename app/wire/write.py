@@ -18,11 +18,10 @@ import numpy as np
 import orjson
 
 from app.wire.elements import Array
-from app.wire.negotiation import Exchange, Tensors
+from app.wire.negotiation import Exchange, TensorForm
 from engine.resolve import dtype_name
 
 Piece = bytes | memoryview
-Body = bytes | memoryview
 
 PIECE_BYTES: Final = 64 << 10
 """A piece of fewer bytes is copied sooner than sent by itself."""
@@ -34,7 +33,7 @@ BASE64_BYTES: Final = 192 << 10
 """So many, a multiple of 3, become base64 at once: other threads wait for a fifth of a millisecond."""
 
 
-def encode(outputs: Mapping[str, Array], info: Mapping[str, object], exchange: Exchange) -> Body:
+def encode(outputs: Mapping[str, Array], info: Mapping[str, object], exchange: Exchange) -> Piece:
     """Write an answer: the tensors by name, then `info`, which is plain.
 
     Raises:
@@ -69,7 +68,7 @@ def _written(
     return write(outputs, info, _TENSORS[exchange.tensors])
 
 
-def _joined(parts: list[Piece]) -> Body:
+def _joined(parts: list[Piece]) -> Piece:
     """Join pieces; large ones without the interpreter's lock, which `bytes.join` keeps."""
     total = sum(map(len, parts))
     if total < UNLOCKED_BYTES:
@@ -228,7 +227,7 @@ def _text(value: object) -> bytes:
 
 
 _Tensor = Callable[[Array], Iterator[Piece]]
-_TENSORS: Final[Mapping[Tensors, _Tensor]] = {
+_TENSORS: Final[Mapping[TensorForm, _Tensor]] = {
     "plain": _plain,
     "msgpack-numpy": _msgpack_numpy,
     "list": _list,

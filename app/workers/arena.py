@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,17 @@ class Region(NamedTuple):
     shape: tuple[int, ...]
     offset: int
 
+    @classmethod
+    def of(cls, fields: Sequence[Any]) -> Self:
+        """One that was sent: msgpack and JSON make lists of tuples."""
+        name, dtype, shape, offset = fields
+        return cls(name, dtype, tuple(shape), offset)
+
+
+def aligned(offset: int) -> int:
+    """The first place for a tensor from `offset` on."""
+    return -(-offset // ALIGNMENT) * ALIGNMENT
+
 
 def place(
     tensors: Sequence[tuple[str, str, Sequence[int]]], offset: int = ALIGNMENT
@@ -51,7 +62,7 @@ def place(
     for name, dtype, shape in tensors:
         regions.append(Region(name, dtype, tuple(shape), offset))
         size = np.dtype(dtype).itemsize * prod(shape)
-        offset += -(-size // ALIGNMENT) * ALIGNMENT
+        offset = aligned(offset + size)
     return regions, offset
 
 
@@ -71,7 +82,7 @@ def _grow(fd: int, size: int) -> None:
         os.posix_fallocate(fd, 0, size)
 
 
-class Mapping:
+class MappedFile:
     """One side's view of an arena.
 
     Views keep the memory mapped that they look at, so a mapping is replaced, never closed.
@@ -116,7 +127,7 @@ class Mapping:
             self._memory[0] = value
 
 
-class Arena(Mapping):
+class Arena(MappedFile):
     """The server's side, which decides on the size.
 
     Args:

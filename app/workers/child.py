@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.workers.channel import MAX_MESSAGE_BYTES, Message, Unpacker, pack
-from app.workers.task import CRASHED, EXHAUSTED, KILLED, STUCK, SUSPENDED, WATCH_S, WorkerDied
+from app.workers.task import CRASHED, EXHAUSTED, KILLED, STUCK, SUSPENDED, WATCH_S, WorkerDied, lost
 from app.workers.turns import come_first, come_last
 
 START_TIMEOUT_S = 60.0
@@ -109,13 +109,17 @@ class Child:
             come_first(self.pid)
         ready = self._waiting = loop.create_future()
         loop.add_reader(self._control, self._read)
-        give_up = loop.time() + START_TIMEOUT_S
+        looked = loop.time()
+        give_up = looked + START_TIMEOUT_S
         while not ready.done():
+            now = loop.time()
+            give_up += lost(now - looked)
+            looked = now
             if self.suspended():
                 self.kill(SUSPENDED)
-            elif loop.time() > give_up:
+            elif now > give_up:
                 raise WorkerDied(STUCK, "not ready in time")
-            await asyncio.wait([ready], timeout=min(WATCH_S, START_TIMEOUT_S))
+            await asyncio.wait([ready], timeout=WATCH_S)
         await ready
         if not self._urgent:
             # Not sooner: somebody waited for it until now, and beside other programs longer.

@@ -87,7 +87,7 @@ def _text(task: Task, inputs: Sequence[Region], outputs: Sequence[Region]) -> st
 def read(text: str) -> Errand:
     """What a layout's text says."""
     told = json.loads(text)
-    inputs, outputs = ([Region(*fields) for fields in told[key]] for key in ("inputs", "outputs"))
+    inputs, outputs = (list(map(Region.of, told[key])) for key in ("inputs", "outputs"))
     return Errand(_prepared(told["plan"]), told["rows"], inputs, outputs)
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 import engine
 from app.workers import layouts, protocol
-from app.workers.arena import Mapping, Region
+from app.workers.arena import MappedFile, Region
 from app.workers.attendant import attend
 from app.workers.channel import Message
 from app.workers.cpus import threads_of_a_task
@@ -42,8 +42,8 @@ def main(arguments: list[str], run: Run = engine.run) -> None:
     control_fd, *fds, count, threads = map(int, arguments)
     engine.operations()  # imports them all, for which the first task would wait otherwise
     _warm_up()
-    arenas = [Mapping(fd) for fd in fds[:count]]
-    berths = [Mapping(fd, mmap.PROT_READ) for fd in fds[count:]]
+    arenas = [MappedFile(fd) for fd in fds[:count]]
+    berths = [MappedFile(fd, mmap.PROT_READ) for fd in fds[count:]]
     most = threads_of_a_task()
     engine.set_wakeful(False)  # the server keeps processors awake, where that is wanted
 
@@ -71,7 +71,9 @@ def _warm_up() -> None:
     np.matmul(square, square)
 
 
-def _report(task: Message, arena: Mapping, size: int, berths: list[Mapping], run: Run) -> Message:
+def _report(
+    task: Message, arena: MappedFile, size: int, berths: list[MappedFile], run: Run
+) -> Message:
     """Compute one task; whatever goes wrong is told, too."""
     started = time.perf_counter()
     try:
@@ -82,18 +84,18 @@ def _report(task: Message, arena: Mapping, size: int, berths: list[Mapping], run
     return {"compute_s": time.perf_counter() - started}
 
 
-def _compute(task: Message, arena: Mapping, berths: list[Mapping], run: Run) -> None:
+def _compute(task: Message, arena: MappedFile, berths: list[MappedFile], run: Run) -> None:
     errand = layouts.read(task["text"])
     inputs = arena.views(errand.inputs, task["inputs"])
     for berth, size, fields in task["lying"]:
         berths[berth].remap(size)
-        region = Region(*fields)
+        region = Region.of(fields)
         inputs[region.name] = berths[berth].view(region)
     outputs = {region.name: region for region in errand.outputs}
 
     def allocate(name: str, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
         region = outputs[name]
-        assert (list(region.shape), region.dtype) == (list(shape), dtype), (region, shape, dtype)
+        assert (region.shape, region.dtype) == (shape, dtype), (region, shape, dtype)
         return arena.view(region, task["outputs"])
 
     run(errand.call, inputs, errand.rows, allocate=allocate, stop=lambda: arena.stop)

@@ -94,7 +94,7 @@ EXHAUSTED = "memory"
 """Reason of death of a worker that could get no more memory."""
 
 STUCK = "stuck"
-"""The `WorkerDied.reason` of what computed, or did nothing at all, for too long."""
+"""Reason of death of a worker that computed, or did nothing at all, for too long."""
 
 SUSPENDED = "suspended"
 """Reason of death of a worker that somebody else had stopped."""

@@ -117,7 +117,7 @@ def job(
     seed: int = 0,
     action: str = "forward",
     within: float | None = None,
-    client: str = "a",
+    caller: str = "a",
     width: int = 8,
     encode: Callable[[Answer], bytes] = encode,
 ) -> Job:
@@ -132,7 +132,7 @@ def job(
     specs = {name: engine.TensorSpec(a.shape, a.dtype.name) for name, a in tensors.items()}
     call, count = engine.prepare("conv", action, None, specs)
     deadline = None if within is None else time.monotonic() + within
-    return Job(call, count, None, specs, None, tensors, deadline, client, encode)
+    return Job(call, count, None, specs, None, tensors, deadline, caller, encode)
 
 
 def expected(given: Job) -> bytes:

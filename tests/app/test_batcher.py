@@ -32,7 +32,7 @@ def entry(name: int = 0, **given: Any) -> Named:
         "rows": 1,
         "nbytes": 1,
         "work": 1.0,
-        "client": "a",
+        "caller": "a",
     }
     return Named(name=name, **(fields | given))
 
@@ -65,7 +65,7 @@ class Machine(RuleBasedStateMachine):
         rows=st.integers(0, 12),
         nbytes=st.integers(0, 120),
         work=st.integers(0, 60),
-        client=st.sampled_from("abc"),
+        caller=st.sampled_from("abc"),
         patience=st.none() | st.integers(1, 3),
         alone=st.booleans(),
         brief=st.booleans(),
@@ -152,7 +152,7 @@ Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, de
 TestMachine = Machine.TestCase
 
 
-def test_one_client_is_served_in_the_order_of_arrival() -> None:
+def test_one_caller_is_served_in_the_order_of_arrival() -> None:
     batcher: Batcher[Named] = Batcher(batch_limits())
     for name in range(20):
         batcher.add(entry(name, call=name % 3, work=float(name * 7 % 5)))
@@ -164,46 +164,46 @@ def test_one_client_is_served_in_the_order_of_arrival() -> None:
     assert leaders == [0, 1, 2]
 
 
-def test_little_work_does_not_wait_behind_another_clients_flood() -> None:
+def test_little_work_does_not_wait_behind_another_callers_flood() -> None:
     batcher: Batcher[Named] = Batcher(batch_limits())
     for name in range(50):
-        batcher.add(entry(name, call=name, work=1e9, client="flood"))
+        batcher.add(entry(name, call=name, work=1e9, caller="flood"))
     batcher.take(0.0)
     batcher.take(0.0)
     for name in (100, 101, 102):
-        batcher.add(entry(name, call=name, work=1e6, client="small"))
+        batcher.add(entry(name, call=name, work=1e6, caller="small"))
     assert [take(batcher)[0].name for _ in range(4)] == [100, 101, 102, 2]
 
 
-def test_a_flood_that_has_drained_is_not_held_against_its_client() -> None:
+def test_a_flood_that_has_drained_is_not_held_against_its_caller() -> None:
     batcher: Batcher[Named] = Batcher(batch_limits(requests=1))
-    batcher.add(entry(0, client="a", work=1e9))
+    batcher.add(entry(0, caller="a", work=1e9))
     assert names(take(batcher)) == [0]
     assert take(batcher) == []
-    batcher.add(entry(1, client="a"))
-    batcher.add(entry(2, client="b"))
+    batcher.add(entry(1, caller="a"))
+    batcher.add(entry(2, caller="b"))
     assert [names(take(batcher)), names(take(batcher))] == [[1], [2]]
 
 
-def test_clients_with_equal_work_take_turns() -> None:
+def test_callers_with_equal_work_take_turns() -> None:
     batcher: Batcher[Named] = Batcher(batch_limits(requests=1))
     for name in range(6):
-        batcher.add(entry(name, client="a"))
+        batcher.add(entry(name, caller="a"))
     for name in range(6, 9):
-        batcher.add(entry(name, client="b"))
-    order = [take(batcher)[0].client for _ in range(9)]
+        batcher.add(entry(name, caller="b"))
+    order = [take(batcher)[0].caller for _ in range(9)]
     assert order[:6].count("b") == 3
 
 
 def test_who_is_new_does_not_go_past_those_who_wait_since_somebody_is_served_again() -> None:
     batcher: Batcher[Named] = Batcher(batch_limits(requests=1))
     for name in range(4):
-        batcher.add(entry(name, client="a"))
+        batcher.add(entry(name, caller="a"))
     (first,), *_ = [take(batcher) for _ in range(3)]
     batcher.add(first)
     assert names(take(batcher)) == [0]
     for name in (4, 5):
-        batcher.add(entry(name, client="b"))
+        batcher.add(entry(name, caller="b"))
     assert [names(take(batcher)) for _ in range(3)] == [[4], [3], [5]]
 
 
@@ -300,9 +300,9 @@ def test_a_group_that_ends_leaves_open_what_took_its_place() -> None:
 def test_those_who_stay_keep_their_order_however_many_go() -> None:
     batcher: Batcher[Named] = Batcher(batch_limits(requests=1))
     works = np.random.default_rng(0).permutation(100).tolist()
-    firsts = [entry(client=str(work), work=work) for work in works]
+    firsts = [entry(caller=str(work), work=work) for work in works]
     # Their tags are the works of the first.
-    seconds = [entry(work, client=str(work)) for work in works]
+    seconds = [entry(work, caller=str(work)) for work in works]
     for one in (*firsts, *seconds):
         batcher.add(one)
     for one in (*firsts, *seconds[::2]):
@@ -314,14 +314,14 @@ def test_those_who_stay_keep_their_order_however_many_go() -> None:
 
 def test_what_is_gone_is_not_remembered() -> None:
     batcher: Batcher[Named] = Batcher(batch_limits())
-    kept = entry(0, client="old")
+    kept = entry(0, caller="old")
     batcher.add(kept)
-    for name in range(1, 2 * module.MOST_CLIENTS):
-        one = entry(name, call=name, client=str(name))
+    for name in range(1, 2 * module.MOST_CALLERS):
+        one = entry(name, call=name, caller=str(name))
         batcher.add(one)
         batcher.cancel(one)
     assert len(batcher._order) < 100
-    assert len(batcher._finish) <= module.MOST_CLIENTS
+    assert len(batcher._finish) <= module.MOST_CALLERS
     assert names(take(batcher)) == [0]
     assert batcher.take(0.0) == []
     assert not batcher._order
@@ -407,17 +407,17 @@ def test_free_workers_share_what_is_brief() -> None:
 
 
 def test_who_comes_is_before_what_a_worker_gives_back() -> None:
-    flood = [brief(name, client="flood", work=9.0) for name in range(4)]
+    flood = [brief(name, caller="flood", work=9.0) for name in range(4)]
     batcher = filled(*flood)
     assert trips(batcher) == [[[0], [1], [2], [3]]]
     for one in flood[1:]:
         batcher.add(one)
-    batcher.add(brief(4, client="other"))
+    batcher.add(brief(4, caller="other"))
     assert trips(batcher) == [[[4], [1], [2], [3]]]
 
 
-def test_clients_take_turns_within_a_trip() -> None:
-    given = [brief(name, client="flood") for name in range(9)]
-    late = [brief(name, client="other") for name in range(9, 12)]
+def test_callers_take_turns_within_a_trip() -> None:
+    given = [brief(name, caller="flood") for name in range(9)]
+    late = [brief(name, caller="other") for name in range(9, 12)]
     batcher = filled(*given, *late, trip_requests=6)
     assert sum(name >= 9 for (name,) in trips(batcher)[0]) == 3

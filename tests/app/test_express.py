@@ -28,8 +28,8 @@ async def test_small_jobs_pass_large_ones_by_whoever_sent_them(gate: Gate) -> No
         held = rig.submit(job(faulty.AT_GATE, width=LARGE))
         await gate.reached()
         waiting = rig.submit(job(width=LARGE, seed=1))
-        for client in ("a", "b"):
-            given = job(seed=2, client=client)
+        for caller in ("a", "b"):
+            given = job(seed=2, caller=caller)
             assert (await rig.dispatcher.submit(given)).body == expected(given)
         assert not waiting.done()
         gate.open()
@@ -106,12 +106,12 @@ async def test_the_express_worker_is_replaced_when_it_dies(gate: Gate) -> None:
 def test_small_entries_are_handed_out_in_their_order_and_leave_the_clock_alone() -> None:
     batcher: Batcher[Named] = Batcher(batch_limits(requests=1, small=1.0))
     for name, work in enumerate((9.0, 1.0, 9.0, 0.5)):
-        batcher.add(entry(name, work=work, client="a"))
+        batcher.add(entry(name, work=work, caller="a"))
     assert batcher.small_depth == 2
     trips = [batcher.take(0.0, small=True) for _ in range(3)]
     assert [list(map(names, trip)) for trip in trips] == [[[1]], [[3]], []]
-    # A client that comes now begins where the clock is, and so before the flood's third entry.
-    batcher.add(entry(4, work=9.0, client="b"))
+    # A caller that comes now begins where the clock is, and so before the flood's third entry.
+    batcher.add(entry(4, work=9.0, caller="b"))
     taken = [names(take(batcher)) for _ in range(3)]
     assert taken == [[0], [4], [2]]
     assert batcher.depth == batcher.small_depth == 0

@@ -301,7 +301,8 @@ class Rig:
             body_received=Mock(),
             connection_lost=Mock(),
         )
-        given = Wanted(b"", lambda: memoryview(bytearray(left)), lambda _: None)
+        caller = network_of("192.0.2.1")
+        given = Wanted(b"", lambda: memoryview(bytearray(left)), lambda _: None, caller)
         return Incoming(owner, left, self.lanes, given if wanted else None), owner
 
 
@@ -381,7 +382,8 @@ def test_without_memory_for_a_body_its_reader_is_told_and_the_next_has_its_turn(
     async def scenario() -> None:
         (first, _), *_ = [rig.enter() for _ in range(LEAST)]
         _, owner = rig.enter(left=1)
-        starving = Incoming(owner, ROOM_BYTES, rig.lanes, Wanted(b"x", starved, lambda _: None))
+        wanted = Wanted(b"x", starved, lambda _: None, "one")
+        starving = Incoming(owner, ROOM_BYTES, rig.lanes, wanted)
         last, _ = rig.enter()
         owner.flow.reset_mock()
         assert not starving.begun
@@ -407,7 +409,7 @@ class Receiving(asyncio.Protocol):
         self.flow = Flow(transport, (), ())
 
     def data_received(self, data: bytes) -> None:
-        wanted = Wanted(data, lambda: memoryview(bytearray(ROOM_BYTES)), lambda _: None)
+        wanted = Wanted(data, lambda: memoryview(bytearray(ROOM_BYTES)), lambda _: None, "one")
         self.incoming = Incoming(self, ROOM_BYTES, self._lanes, wanted)  # type: ignore[arg-type]
         self._made.append(self)
 

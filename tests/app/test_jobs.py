@@ -21,7 +21,7 @@ def pending() -> Pending:
         rows=1,
         nbytes=1,
         work=1.0,
-        client="a",
+        caller="a",
         job=given,
         future=future,
         accepted=0.0,

@@ -24,7 +24,7 @@ SIZE = 2 * IN_PLACE_BYTES
 class Sender:
     """A connection over which a body of `SIZE` bytes comes, whose first byte is there."""
 
-    def __init__(self, client: str = "one") -> None:
+    def __init__(self, caller: str = "one") -> None:
         self.count: Callable[[int], None] | None = None
         self.turn: asyncio.Event | None = None
         self._whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -35,7 +35,7 @@ class Sender:
             receive=self._receive,
             deadline=None,
             reserved=None,
-            client=client,
+            caller=caller,
         )
 
     async def _receive(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Sender:
             await self.turn.wait()
         place = wanted.place()
         assert (wanted.first, len(place)) == (b"x", SIZE)
-        assert wanted.caller == self.asked.client
+        assert wanted.caller == self.asked.caller
         self.count = wanted.received
         await self._whole
         return place
@@ -190,9 +190,9 @@ def test_the_bodies_of_who_holds_more_than_half_give_way_to_another_s() -> None:
     asyncio.run(scenario())
 
 
-async def refused(intake: Intake, size: int, client: str = "one") -> None:
+async def refused(intake: Intake, size: int, caller: str = "one") -> None:
     """Read a body of which so many bytes come at once, for which there is no room."""
-    sender = Sender(client)
+    sender = Sender(caller)
     task = asyncio.create_task(read(intake, sender))
     await asyncio.sleep(0)
     if size > 1:
@@ -214,7 +214,7 @@ def test_a_caller_that_takes_no_answers_does_not_keep_others_out() -> None:
         # It is refused at the head, and small things are nobody's burden.
         intake.hold(SIZE)
         greedy, other = Sender(), Sender()
-        greedy.asked.client, other.asked.client = "greedy", "other"
+        greedy.asked.caller, other.asked.caller = "greedy", "other"
         greedy.asked.record.headers[b"content-length"] = b"%d" % IN_PLACE_BYTES
         intake.sent("greedy", SIZE)
         intake.send("greedy", SIZE + 1)

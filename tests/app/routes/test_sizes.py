@@ -22,8 +22,8 @@ def test_a_body_is_expected_to_be_as_the_last_one_like_it_that_was_computed() ->
     assert sizes.expected(record(), "one", LENGTH) == LENGTH
     for nbytes in (3 * LENGTH, 2 * LENGTH):
         sizes.computed(record(), "one", LENGTH, nbytes)
-        for client in ("one", "other"):
-            assert sizes.expected(record(), client, LENGTH) == nbytes
+        for caller in ("one", "other"):
+            assert sizes.expected(record(), caller, LENGTH) == nbytes
 
 
 def test_a_caller_s_own_come_first() -> None:
@@ -40,9 +40,9 @@ def test_what_is_refused_is_expected_of_its_caller_until_one_like_it_is_computed
     assert sizes.expected(record(), "greedy", LENGTH) == 9 * LENGTH
     assert sizes.expected(record(), "one", LENGTH) == LENGTH
     sizes.computed(record(), "greedy", LENGTH, 2 * LENGTH)
-    for client in ("greedy", "new"):
-        sizes.asked(record(), client, LENGTH, 9 * LENGTH)
-        assert sizes.expected(record(), client, LENGTH) == 2 * LENGTH
+    for caller in ("greedy", "new"):
+        sizes.asked(record(), caller, LENGTH, 9 * LENGTH)
+        assert sizes.expected(record(), caller, LENGTH) == 2 * LENGTH
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 import threading
 
 from app.scribe.letters import answer
-from app.workers.arena import ALIGNMENT, Mapping
+from app.workers.arena import ALIGNMENT, MappedFile
 from app.workers.attendant import attend
 from app.workers.channel import Message
 from tests.app import gates
@@ -17,7 +17,7 @@ DIE, FAIL, FOR_EVER, AT_GATE = b'"die"', b'"fail"', b'"for ever"', b'{"at gate":
 """Crash; raise; never end; wait for the gate."""
 
 
-def misbehaving(message: Message, arena: Mapping) -> Message:
+def misbehaving(message: Message, arena: MappedFile) -> Message:
     """`answer`, after what the body asks for."""
     arena.remap(message["size"])
     body = bytes(arena._memory[ALIGNMENT : ALIGNMENT + message.get("text", 0)])  # type: ignore[index]
@@ -33,5 +33,5 @@ def misbehaving(message: Message, arena: Mapping) -> Message:
 
 
 if __name__ == "__main__":
-    mapping = Mapping(int(sys.argv[2]))
+    mapping = MappedFile(int(sys.argv[2]))
     attend(int(sys.argv[1]), lambda message: misbehaving(message, mapping))

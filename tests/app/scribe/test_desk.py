@@ -67,9 +67,9 @@ class Rig:
         return child.pid
 
     def read(
-        self, body: bytes = BODY, client: str = "a", deadline: float | None = None
+        self, body: bytes = BODY, caller: str = "a", deadline: float | None = None
     ) -> asyncio.Task[Any]:
-        return asyncio.create_task(self.desk.read(body, "forward", client, deadline))
+        return asyncio.create_task(self.desk.read(body, "forward", caller, deadline))
 
     async def hold(self, gate: Gate) -> asyncio.Task[Any]:
         """Keep the scribe busy until the gate opens."""
@@ -161,6 +161,8 @@ async def test_one_that_dies_idle_is_replaced_unnoticed() -> None:
             while not rig.scribes[-1]._child.dead:  # type: ignore[union-attr]
                 await asyncio.sleep(0.001)
             await rig.read()
+    assert rig.deaths == []
+    assert len(rig.scribes) == 1
 
 
 @scenario
@@ -283,15 +285,15 @@ async def test_what_is_cancelled_when_almost_done_costs_no_process(
 async def test_callers_take_turns(gate: Gate) -> None:
     done: list[str] = []
 
-    def note(client: str, _: object) -> None:
-        done.append(client)
+    def note(caller: str, _: object) -> None:
+        done.append(caller)
 
     async with at_desk() as rig:
         held = await rig.hold(gate)
         tasks = []
-        for client in ("a", "a", "a", "b", "b", "c"):
-            task = rig.read(client=client)
-            task.add_done_callback(partial(note, client))
+        for caller in ("a", "a", "a", "b", "b", "c"):
+            task = rig.read(caller=caller)
+            task.add_done_callback(partial(note, caller))
             tasks.append(task)
         await asyncio.sleep(0)
         gate.open()

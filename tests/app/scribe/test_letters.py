@@ -21,7 +21,7 @@ from app.scribe.letters import (
     writing_room,
 )
 from app.wire import PlanRequest, Request, decode, decode_plan, encode
-from app.workers.arena import Arena, Mapping
+from app.workers.arena import Arena, MappedFile
 from app.workers.channel import Unpacker, pack
 from app.workers.protocol import check
 from app.workers.task import EXHAUSTED, ComputeFailed, WorkerDied
@@ -68,7 +68,7 @@ def _arena() -> Iterator[Arena]:
 def by_letter(letter: Letter, arena: Arena) -> Any:
     """Hand a letter over as the service does, but for the process."""
     arena.fit(letter.room)
-    scribe = Mapping(arena.fd)
+    scribe = MappedFile(arena.fd)
     (message,) = Unpacker().feed(pack({**letter.put(arena), "size": arena.size}))
     (reply,) = Unpacker().feed(pack(answer(message, scribe)))
     check(reply)

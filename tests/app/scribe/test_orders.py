@@ -13,32 +13,32 @@ from tests.app.dispatching import scenario
 from tests.app.limits import decode_limits
 
 
-def order(client: str) -> Order:
+def order(caller: str) -> Order:
     return Order(
-        Reading(b"", False, decode_limits()), client, asyncio.get_running_loop().create_future()
+        Reading(b"", False, decode_limits()), caller, asyncio.get_running_loop().create_future()
     )
 
 
 def taken(orders: Orders) -> str:
-    clients = ""
+    callers = ""
     while orders:
-        clients += orders.take().client
-    return clients
+        callers += orders.take().caller
+    return callers
 
 
 @scenario
 async def test_callers_take_turns() -> None:
     orders = Orders()
-    for client in "aaabbc":
-        orders.put(order(client))
+    for caller in "aaabbc":
+        orders.put(order(caller))
     assert taken(orders) == "abcaba"
 
 
 @scenario
 async def test_what_is_put_back_is_next_unless_nobody_waits_for_it() -> None:
     orders = Orders()
-    for client in "ab":
-        orders.put(order(client))
+    for caller in "ab":
+        orders.put(order(caller))
     first = orders.take()
     orders.again(first)
     assert taken(orders) == "ab"
@@ -50,7 +50,7 @@ async def test_what_is_put_back_is_next_unless_nobody_waits_for_it() -> None:
 @scenario
 async def test_what_is_withdrawn_is_not_taken() -> None:
     orders = Orders()
-    made = [order(client) for client in "aab"]
+    made = [order(caller) for caller in "aab"]
     for each in made:
         orders.put(each)
     orders.withdraw(made[0])

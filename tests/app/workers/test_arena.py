@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.workers.arena import ALIGNMENT, PAGE, Arena, Mapping, place
+from app.workers.arena import ALIGNMENT, PAGE, Arena, MappedFile, place
 from app.workers.memory import KEEP_S, KEPT_ARENA_BYTES
 
 
@@ -35,7 +35,7 @@ def size(arena: Arena) -> int:
 def test_what_one_side_writes_the_other_reads(arena: Arena) -> None:
     (region,), end = place([("x", "<f4", (3, 5))])
     arena.fit(end)
-    theirs = Mapping(os.dup(arena.fd))
+    theirs = MappedFile(os.dup(arena.fd))
     theirs.remap(arena.size)
     arena.view(region)[...] = np.arange(15).reshape(3, 5)
     assert theirs.view(region).tolist() == np.arange(15).reshape(3, 5).tolist()

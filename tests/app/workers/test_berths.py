@@ -13,7 +13,7 @@ import pytest
 import engine
 from app.jobs import Answer
 from app.workers import berths as module
-from app.workers.arena import ALIGNMENT, Mapping
+from app.workers.arena import ALIGNMENT, MappedFile
 from app.workers.berths import BODY_BYTES, Berths
 from app.workers.memory import KEEP_S, KEPT_BYTES
 from app.workers.process import ProcessOptions, ProcessWorker
@@ -50,7 +50,7 @@ def test_a_worker_sees_a_tensor_where_it_was_received(places: Berths) -> None:
     assert lying is not None
     assert lying.region[:3] == ("x", "<f4", (512, 1024))
     assert lying.region.offset % ALIGNMENT == 0
-    theirs = Mapping(places.fds[lying.berth], mmap.PROT_READ)
+    theirs = MappedFile(places.fds[lying.berth], mmap.PROT_READ)
     theirs.remap(lying.size)
     assert np.array_equal(theirs.view(lying.region), tensor)
     assert not theirs.view(lying.region).flags.writeable

@@ -367,6 +367,18 @@ async def test_a_program_that_never_gets_ready_is_ended(monkeypatch: pytest.Monk
 
 
 @scenario
+async def test_time_in_which_the_service_was_suspended_is_not_counted_against_a_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(child, "WATCH_S", 0.02)
+    monkeypatch.setattr(child, "START_TIMEOUT_S", 0.01)  # far less than it takes
+    monkeypatch.setattr(child, "lost", lambda since: since)
+    worker = ProcessWorker(ProcessOptions())
+    await worker.start()
+    await worker.close()
+
+
+@scenario
 async def test_one_that_is_suspended_before_it_is_ready_is_not_waited_for() -> None:
     stop = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
     worker = ProcessWorker(ProcessOptions(command=(sys.executable, "-c", stop)))
