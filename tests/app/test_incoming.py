@@ -286,6 +286,10 @@ def test_a_body_uses_the_turn_of_its_caller_or_of_the_network_that_it_comes_from
 
 # ---- turns
 
+ADDRESS = "192.0.2.1"
+CALLER = network_of(ADDRESS)
+"""Of all bodies, wanted or not."""
+
 
 class Rig:
     """Those who receive large bodies from one client; nobody is found slow."""
@@ -297,12 +301,11 @@ class Rig:
         owner: Any = SimpleNamespace(
             transport=Mock(),
             flow=Mock(),
-            client=("192.0.2.1", 5),
+            client=(ADDRESS, 5),
             body_received=Mock(),
             connection_lost=Mock(),
         )
-        caller = network_of("192.0.2.1")
-        given = Wanted(b"", lambda: memoryview(bytearray(left)), lambda _: None, caller)
+        given = Wanted(b"", lambda: memoryview(bytearray(left)), lambda _: None, CALLER)
         return Incoming(owner, left, self.lanes, given if wanted else None), owner
 
 
@@ -382,7 +385,7 @@ def test_without_memory_for_a_body_its_reader_is_told_and_the_next_has_its_turn(
     async def scenario() -> None:
         (first, _), *_ = [rig.enter() for _ in range(LEAST)]
         _, owner = rig.enter(left=1)
-        wanted = Wanted(b"x", starved, lambda _: None, "one")
+        wanted = Wanted(b"x", starved, lambda _: None, CALLER)
         starving = Incoming(owner, ROOM_BYTES, rig.lanes, wanted)
         last, _ = rig.enter()
         owner.flow.reset_mock()
@@ -409,7 +412,7 @@ class Receiving(asyncio.Protocol):
         self.flow = Flow(transport, (), ())
 
     def data_received(self, data: bytes) -> None:
-        wanted = Wanted(data, lambda: memoryview(bytearray(ROOM_BYTES)), lambda _: None, "one")
+        wanted = Wanted(data, lambda: memoryview(bytearray(ROOM_BYTES)), lambda _: None, CALLER)
         self.incoming = Incoming(self, ROOM_BYTES, self._lanes, wanted)  # type: ignore[arg-type]
         self._made.append(self)
 
