@@ -9,9 +9,10 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from app.density import SLOTS_PER_S
 from app.draining import DrainRate
 from app.errors import QueueFull
-from app.promises import GRACE_S, LONGEST_S, SLOTS_PER_S, Capacity, Promises
+from app.promises import GRACE_S, LONGEST_S, Capacity, Promises
 from app.visitor import NOBODY, Visitor
 
 RETRY_MIN_S, RETRY_MAX_S = 1.0, float(LONGEST_S)
@@ -160,10 +161,9 @@ class Admission:
             leaves = crowded and self._leaves_room(self.requests, self.nbytes + nbytes, now)
             # Where it is crowded, those who have a place anyway leave promises to those who have none else.
             grace = GRACE_S if leaves and not visitor.name else 0.0
+            early = self._early(self.requests) if crowded and not leaves else 0.0
             if visitor.name:
                 early = math.inf  # it does not come for its promise any more, once it is let in
-            else:
-                early = self._early(self.requests) if crowded and not leaves else 0.0
             promise = self._promises.claim(visitor, now, grace, early)
             if promise is not None:
                 self._promises.keep(promise)

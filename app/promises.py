@@ -6,17 +6,16 @@ time a place is held for whoever comes back. They are known again by the request
 where the client gives none, by their connection; and where they ask over that connection before
 their time, or close it, by their address, which takes its promises in the order of their times.
 
-Promises are spread, so that those who come back can be let in: over the seconds as places fall free,
-and over parts of a second as the queue can take them at once. Times are seconds on any one clock,
-given by the caller.
+Promises are spread, so that those who come back can be let in (`app/density.py`). Times are seconds on
+any one clock, given by the caller.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-import math
 
+from app.density import SLOTS_PER_S, density
 from app.visitor import Key, Visitor
 
 CAPACITY = 1 << 17
@@ -44,18 +43,6 @@ LONGEST_S = 60
 
 LONGEST_NAMELESS_S = 20
 """The same for those who may not be known again: there is no telling whether they come."""
-
-SLOTS_PER_S = 20
-"""Parts of a second, over which promises are spread."""
-
-PROMISED = 0.5
-"""Part of the places falling free in a second that is promised at most."""
-
-AT_ONCE = 1 / 3
-"""Part of the places held for promises that are promised for one part of a second."""
-
-LEAST_OBEDIENCE = 0.01
-"""Where nobody comes back, so much more is promised than there is."""
 
 OBEDIENCE_MEMORY = 64
 """Over about so many promises it is averaged how many are called in."""
@@ -127,15 +114,7 @@ class Promises:
             self._file(key, now + found, nbytes)
             return found
         self._renew(key, now)
-        over = 1 / max(self._obedience, LEAST_OBEDIENCE)
-        in_second = PROMISED * per_s * over
-        # Also in the time in which one is promised, where that is longer than a part of a second.
-        at_once = max(room * over, 1.0)
-        in_slot = max(min(in_second / SLOTS_PER_S, at_once), AT_ONCE * at_once, 1.0)
-        # Seconds, this one and those before it, of which no other has a promise; 0: there may be several.
-        apart = min(math.ceil(1 / in_second), LONGEST_S) if in_second < 1 else 0
-        # Where fewer fall free than a second has parts, so many of these on either side count as well.
-        beside = min(math.ceil(SLOTS_PER_S / in_second), SLOTS_PER_S) - 1
+        most = density(per_s, room, self._obedience, LONGEST_S)
         seconds, slots = self._seconds.get, self._slots.get
         self._left = 0.0
         first = found if again else least
@@ -143,10 +122,13 @@ class Promises:
             due = now + in_s
             second, slot = int(due), _slot(due)
             # Neither a second nor a part of it, nor the parts around, may be crowded.
-            crowd = sum([len(slots(each, ())) for each in range(slot - beside, slot + beside + 1)])
+            around = range(slot - most.beside, slot + most.beside + 1)
+            crowd = sum([len(slots(each, ())) for each in around])
             here = len(slots(slot, ()))
-            left = min(in_second - seconds(second, 0), in_slot - here, at_once - crowd)
-            if left > 0 and not any(seconds(second - back, 0) for back in range(apart)):
+            left = min(
+                most.in_second - seconds(second, 0), most.in_slot - here, most.at_once - crowd
+            )
+            if left > 0 and not any(seconds(second - back, 0) for back in range(most.apart)):
                 self._file(key, due, nbytes)
                 self._found, self._left = (at, least, in_s), left - 1
                 return in_s

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.admission import HELD, Admission, QueueLimits
+from app.density import AT_ONCE, PROMISED, SLOTS_PER_S
 from app.errors import QueueFull
 from app.promises import (
-    AT_ONCE,
     CAPACITY,
     EARLY_NAMELESS_S,
     EARLY_S,
@@ -25,8 +25,6 @@ from app.promises import (
     LONGEST_NAMELESS_S,
     LONGEST_S,
     OBEDIENCE_MEMORY,
-    PROMISED,
-    SLOTS_PER_S,
     Capacity,
     Promises,
 )
