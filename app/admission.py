@@ -118,7 +118,7 @@ class Admission:
             ahead: requests that were let in and have not acquired their permits yet.
             awaited: bytes of these, where they wait for their turn to send.
             expected: bytes that are promised to it, where that is more.
-            placed: it has had a place until now, and only more bytes are asked for.
+            placed: it has had a place until now, and only more bytes are asked for; alone it gets them.
             waited: it was let in and waited for its turn, and others were told to come after it.
         """
         asked = max(nbytes, expected)
@@ -128,7 +128,7 @@ class Admission:
             return None
         limits = self._limits
         if not held or (held < limits.requests and nbytes <= limits.nbytes):
-            room = waited or self._leaves_room(held, nbytes, now, placed)
+            room = waited or (placed and not held) or self._leaves_room(held, nbytes, now, placed)
             if room or self._promises.claim(visitor, now, early=self._early(held)) is not None:
                 return None
         return self._refusal(held, awaited, asked, now, visitor)

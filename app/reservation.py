@@ -39,7 +39,7 @@ class Reservation:
         self._record = record
         self._asked = nbytes
         self._nbytes = 0  # that are reserved now
-        self._waits = False
+        self._waits = self._waited = False
         self._come = 0
         self._look: asyncio.TimerHandle | None = None
         if record.body_length >= PACED_BYTES:
@@ -54,17 +54,16 @@ class Reservation:
         Raises:
             QueueFull: it has no place, and there is no room any more.
         """
-        waited = self._waits
         self._wait_no_more()
         if not self._nbytes:
-            self._ask(monotonic(), waited)
+            self._ask(monotonic())
         self._watch()
 
     def rest(self) -> None:
         """It is not, for it is not read."""
         self._watch_no_more()
         if not (self._nbytes or self._waits):
-            self._waits = True
+            self._waits = self._waited = True
             self._admission.wait(self._asked, self._visitor.address)
 
     def end(self) -> None:
@@ -83,14 +82,14 @@ class Reservation:
         """
         reserved = self._nbytes
         self.end()
-        self._admission.acquire(nbytes, now, self._visitor, reserved)
+        self._admission.acquire(nbytes, now, self._visitor, reserved, waited=self._waited)
 
-    def _ask(self, now: float, waited: bool) -> None:
+    def _ask(self, now: float) -> None:
         if self._admission.may_reserve(self._asked):
-            self._admission.reserve(self._asked, now, self._visitor, waited=waited)
+            self._admission.reserve(self._asked, now, self._visitor, waited=self._waited)
             self._nbytes = self._asked
             return
-        refusal = self._admission.refusal(self._asked, now, self._visitor, waited=waited)
+        refusal = self._admission.refusal(self._asked, now, self._visitor, waited=self._waited)
         if refusal is not None:
             raise refusal
 

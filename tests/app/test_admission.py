@@ -289,6 +289,19 @@ def test_what_is_reserved_is_no_work() -> None:
     assert after.retry_after < 60
 
 
+def test_who_has_the_only_place_gets_the_bytes_that_it_turns_out_to_need() -> None:
+    admission = Admission(QueueLimits(requests=10, nbytes=100))
+    admission.reserve(20, 0.0, NOBODY)
+    for number in range(3):
+        told = Visitor(f"told-{number}")
+        assert admission.refusal(90, 0.0, told) is not None
+        admission._promises.note(told, 0.0, 0.5)
+    admission.unreserve(20)
+    assert admission.refusal(95, 0.5, Visitor("new")) is not None
+    admission.acquire(95, 0.5, reserved=20)
+    assert admission.nbytes == 95
+
+
 def test_places_that_are_reserved_are_none_that_drain() -> None:
     admission = Admission(QueueLimits(requests=20, nbytes=1 << 30))
     for _ in range(10):

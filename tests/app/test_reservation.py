@@ -164,6 +164,23 @@ def test_who_waited_for_its_turn_leaves_no_place_to_those_who_were_told_to_come_
     run(scenario)
 
 
+def test_who_waited_for_its_turn_is_not_refused_for_those_who_were_told_to_come_after_it() -> None:
+    async def scenario(admission: Admission, record: Record) -> None:
+        here = Visitor(address="here")
+        place = Reservation(admission, 1200, here, record)
+        place.rest()
+        now = monotonic()
+        assert admission.refusal_behind(1200, now, Visitor("told", 1, "here")) is not None
+        place.begin()
+        assert not place._nbytes  # none is kept for so much
+        admission._promises.note(Visitor("told", 1, "here"), now, now)
+        assert admission.refusal(1300, now, Visitor("new", 2, "here")) is not None
+        place.take(1300, now)
+        assert (admission.requests, admission.nbytes) == (1, 1300)
+
+    run(scenario)
+
+
 def test_who_goes_while_it_waits_for_its_turn_is_not_waited_for() -> None:
     async def scenario(admission: Admission, record: Record) -> None:
         places = [Reservation(admission, 900, Visitor(address="here"), record) for _ in range(2)]
