@@ -12,6 +12,9 @@ from typing import NoReturn
 from app import __version__
 from app.early import forget_variables_of_others, leave_when_told, open_standard_files
 
+OWN_OPTIONS = ("-h", "--help", "--version")
+"""What may stand in place of a command."""
+
 USAGE_ERROR = 2
 """Exit status where the command or a setting is wrong."""
 
@@ -40,6 +43,23 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _parsed(arguments: Sequence[str]) -> dict[str, str | None]:
+    """The command and its options; ends the process where they are wrong."""
+    from app.settings import ROWS
+    from engine.words import did_you_mean
+
+    parser = _parser()
+    first = arguments[0] if arguments else ""
+    if first.startswith("-") and first not in OWN_OPTIONS:
+        parser.error(f"options follow a command: convoke serve {first}")
+    given, others = parser.parse_known_args(arguments)
+    if others:
+        option = others[0].partition("=")[0]
+        meant = did_you_mean(option, [row.option for row in ROWS])
+        parser.error(f"unrecognized arguments: {' '.join(others)}{meant}")
+    return vars(given)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     if arguments is None:
@@ -53,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments[:1] == ["serve"]:
         leave_when_told()
     forget_variables_of_others(os.environ)
-    given = vars(_parser().parse_args(arguments))
+    given = _parsed(arguments)
     if given.pop("command") == "settings":
         from app.settings import table
 

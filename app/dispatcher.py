@@ -110,7 +110,7 @@ class Dispatcher:
         """Take nothing new, answer everything accepted, and end the workers.
 
         Args:
-            timeout: seconds after which what is left is answered with ShuttingDown.
+            timeout: seconds after which what is left is answered with `ShuttingDown.unfinished`.
 
         Returns:
             Whether everything was answered in time.
@@ -125,7 +125,7 @@ class Dispatcher:
                 in_time = False
         await self._close()
         for pending in self._accepted:
-            pending.fail(ShuttingDown())
+            pending.fail(ShuttingDown.unfinished())
         return in_time
 
     async def submit(self, job: Job) -> Done:

@@ -122,7 +122,7 @@ class Edge:
             record.status = CLIENT_GONE
         except asyncio.CancelledError:
             # The server gives up waiting at the end of its drain; the client still gets an answer.
-            lingers = await self._refuse(ShuttingDown(), scope, answer)
+            lingers = await self._refuse(ShuttingDown.unfinished(), scope, answer)
         except Exception as error:  # noqa: BLE001 - the place where every failure becomes a problem
             if record.status and await _has_left(scope):
                 record.status = CLIENT_GONE

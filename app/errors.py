@@ -214,6 +214,11 @@ class ShuttingDown(ServiceError):
 
     summary = "The service is shutting down and takes no new work."
 
+    @classmethod
+    def unfinished(cls) -> Self:
+        """What was taken, and is not answered when the time to end is up."""
+        return cls("The service is shutting down and did not finish this.")
+
 
 class WorkersUnavailable(ServiceError):
     """There is no worker, nor will there be one at once."""

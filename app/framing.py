@@ -157,6 +157,10 @@ _OVERFLOWS = ("Content-Length overflow", "Chunk size overflow")
 """What the parser says of a length that it cannot hold."""
 
 
+_PLAINLY = {"Pause on PRI/Upgrade": "HTTP/2 begins so, and HTTP/1.1 is spoken here"}
+"""What is said in place of reasons that only the parser's makers understand."""
+
+
 def cause_of(error: HttpParserError | ServiceError | MemoryError) -> ServiceError | MemoryError:
     """Why a request went no further: what a callback of ours raised, else that it is not HTTP."""
     cause = error.__context__ if isinstance(error, HttpParserError) else error
@@ -167,7 +171,8 @@ def cause_of(error: HttpParserError | ServiceError | MemoryError) -> ServiceErro
         return MalformedRequest()
     if error.args[0] in _OVERFLOWS:
         return BodyTooLarge.at((), "the body is longer than any limit", "fewer than 2^64 bytes")
-    return MalformedRequest(f"{MalformedRequest.summary[:-1]}: {error.args[0]}.")
+    reason = _PLAINLY.get(error.args[0], error.args[0])
+    return MalformedRequest(f"{MalformedRequest.summary[:-1]}: {reason}.")
 
 
 def accept_head(owner: ParserOwner) -> None:

@@ -115,8 +115,8 @@ class Settings:
     )
     max_caller_rate: float = row(
         0.0,
-        "Requests per second of one caller, told by its key, else its address (of IPv6: its /64); at "
-        "least 1e-6, or 0: no limit.",
+        "Requests (POST) per second of one caller, told by its key, else its address (of IPv6: its /64); "
+        "at least 1e-6, or 0: no limit.",
         unit="1/s",
         limit=True,
     )
@@ -147,7 +147,11 @@ class Settings:
     )
 
     max_compute_s: float = row(
-        600.0, "Time after which a call counts as stuck.", unit="s", low=1, limit=True
+        600.0,
+        "Time after which a call is ended; a request that was alone in two such is answered 500.",
+        unit="s",
+        low=1,
+        limit=True,
     )
     header_timeout_s: float = row(
         10.0, "Longest wait for a request's headers to arrive whole.", unit="s", low=0.1, limit=True
@@ -167,9 +171,11 @@ class Settings:
         30.0, "Longest wait at the end for the requests under way to be answered.", unit="s"
     )
     log_level: str = row(
-        "info", "Least severe log lines written.", choices=("debug", "info", "warning", "error")
+        "info",
+        "Least severe log lines written: debug, info, warning or error.",
+        choices=("debug", "info", "warning", "error"),
     )
-    log_format: str = row("json", "Form of the log lines.", choices=("json", "text"))
+    log_format: str = row("json", "Form of the log lines: json or text.", choices=("json", "text"))
 
 
 ROWS: tuple[Row, ...] = tuple(map(as_row, fields(Settings)))

@@ -23,6 +23,10 @@ PARAMETERS = {
 }
 
 
+FORMS = {"tanh": "true", "none": "false"}
+"""What PyTorch has for the two values of `approximate`."""
+
+
 @dataclass(frozen=True)
 class ActivationKind:
     """Reads a name, or ``{"name": …, parameters}``."""
@@ -68,8 +72,12 @@ def _settled(name: str, given: Mapping[Any, object], loc: Loc, dims: int) -> Act
     settled: list[tuple[str, float | bool]] = []
     for key, default in defaults.items():
         kind = Flag() if isinstance(default, bool) else Number()
+        value = given.get(key, default)
         try:
-            settled.append((key, kind.read(given.get(key, default), (*loc, key), dims)))
+            if key == "approximate" and isinstance(value, str) and value in FORMS:
+                msg = f"not a boolean; did you mean {FORMS[value]}?"
+                raise fail(InvalidValue, (*loc, key), msg, "true or false", value)
+            settled.append((key, kind.read(value, (*loc, key), dims)))
         except EngineError as error:
             errors.append(error)
     if errors:

@@ -88,6 +88,7 @@ NEEDLESS = {
         "the shape of weight tells it",
     ),
     "inchannels": "the shape of x tells it",
+    "depthmultiplier": "groups and the shape of weight tell it",
     **dict.fromkeys(("bias", "usebias"), "it is a tensor, beside config"),
     "paddingmode": "it always pads with zeros",
     "outputpadding": "only conv_transpose has it",

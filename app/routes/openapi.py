@@ -52,7 +52,7 @@ _REFUSALS: dict[str, list[str]] = {}
 for _kind in sorted(KINDS, key=lambda kind: kind.status):
     _REFUSALS.setdefault(str(_kind.status), []).append(_kind.title)
 
-_ANYWHERE = ("400", "408", "413", "431", "500", "503")
+_ANYWHERE = ("400", "408", "413", "429", "431", "500", "503")
 """What any request may be answered, whatever it asks for."""
 
 

@@ -111,7 +111,9 @@ class Asset:
     @classmethod
     def of(cls, name: str, body: bytes) -> Asset:
         """The asset of that name, whose ending tells its media type."""
-        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        # Licences have names without an ending.
+        unknown = "application/octet-stream" if "." in name.rpartition("/")[2] else "text/plain"
+        kind = mimetypes.guess_type(name)[0] or unknown
         return cls(body, kind, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
 
     def response(self, request: Request, headers: dict[str, str]) -> Response:

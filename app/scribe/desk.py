@@ -119,7 +119,7 @@ class Desk:
         """End the scribe; what waits is refused."""
         self._closed = True
         await self._pool.close()
-        self._waiting.fail_all(ShuttingDown)
+        self._waiting.fail_all(ShuttingDown.unfinished)
 
     async def read(
         self,
@@ -185,7 +185,7 @@ class Desk:
             try:
                 await self._work_on(order, scribe)
             except asyncio.CancelledError:
-                order.fail(ShuttingDown())
+                order.fail(ShuttingDown.unfinished())
                 raise
             del order  # nothing large is held while there is nothing to do
             achieved()

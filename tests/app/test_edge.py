@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import edge
 from app.edge import GONE, KEPT, LAST, OUTLAST, RECORD, ClientGone, Edge
-from app.errors import NotFound, QueueFull
+from app.errors import NotFound, QueueFull, ShuttingDown
 from app.leftover import LONG_REST
 from app.lifecycle import Lifecycle
 from app.options import load
@@ -152,7 +152,9 @@ def test_every_answer_has_its_times_and_a_refusal_all_of_it(app: ASGIApp) -> Non
 
 def test_work_cut_short_by_the_end_is_answered() -> None:
     wrapped = Wrapped(failing(asyncio.CancelledError()))
-    assert wrapped.ask().json["type"] == "/problems/shutting-down"
+    answer = wrapped.ask().json
+    assert answer["type"] == "/problems/shutting-down"
+    assert answer["detail"] == str(ShuttingDown.unfinished())
     assert wrapped.count(503) == 1
 
 

@@ -257,6 +257,13 @@ def test_a_length_that_no_number_holds_is_too_large(digits: str) -> None:
     assert b"the body is longer than any limit" in read
 
 
+def test_who_speaks_http_2_is_told_what_is_spoken_here() -> None:
+    asked, read = heard(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+    assert not asked
+    assert read.startswith(b"HTTP/1.1 400 ")
+    assert b"HTTP/2 begins so, and HTTP/1.1 is spoken here" in read
+
+
 def test_what_a_callback_says_of_the_bytes_is_not_told() -> None:
     for error in (HttpParserCallbackError("b'secret'"), HttpParserError()):
         assert str(cause_of(error)) == MalformedRequest.summary

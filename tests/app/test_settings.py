@@ -181,7 +181,13 @@ def test_the_command_says_nothing_where_its_reader_has_seen_enough() -> None:
     [
         (["serve", "--port", "x"], {}, "convoke: --port: expected an integer from 0 to 65535"),
         (["serve"], {"CONVOKE_WORKERS": "many"}, "convoke: CONVOKE_WORKERS: expected an integer"),
-        (["serve", "--prot", "1"], {}, "convoke: unrecognized arguments: --prot 1"),
+        (
+            ["serve", "--prot", "1"],
+            {},
+            "convoke: unrecognized arguments: --prot 1; did you mean --port?",
+        ),
+        (["serve", "--wokers=1"], {}, "convoke: unrecognized arguments: --wokers=1; did you mean"),
+        (["--port", "1"], {}, "convoke: options follow a command: convoke serve --port"),
         (["sevre"], {}, "convoke: argument command: invalid choice: 'sevre'"),
         ([], {}, "convoke: the following arguments are required: command"),
     ],

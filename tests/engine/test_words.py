@@ -42,6 +42,8 @@ def said(call: Any, *args: Any, **tensors: Any) -> str:
         ("conv", {"padding_mode": "edge"}, "replicate"),
         ("conv", {"activation": "swish"}, "silu"),
         ("conv", {"activation": {"name": "leaky_relu", "negative_slope": 0.1}}, "alpha"),
+        ("conv", {"activation": {"name": "gelu", "approximate": "tanh"}}, "true"),
+        ("conv", {"activation": {"name": "gelu", "approximate": "none"}}, "false"),
         ("max_pool", {"kernel": 2, "kernel_size": 2}, "kernel"),
         ("lp_pool", {"kernel": 2, "norm_type": 2}, "p"),
     ],
@@ -105,6 +107,7 @@ def test_what_the_tensors_tell_is_told() -> None:
         ("max_pool", {"kernel": 2, "count_include_pad": True}, "only avg_pool has it"),
         ("conv", {"output_padding": 1}, "only conv_transpose has it"),
         ("conv", {"use_bias": True}, "it is a tensor, beside config"),
+        ("conv", {"depth_multiplier": 2}, "groups and the shape of weight tell it"),
     ],
 )
 def test_of_a_field_that_is_not_here_it_is_told_where_it_is(

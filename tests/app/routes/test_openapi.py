@@ -15,6 +15,7 @@ from app.errors import (
     BodyTooLarge,
     HeadersTooLarge,
     MalformedRequest,
+    RateLimited,
     RequestTimeout,
     ShuttingDown,
     TooManyConnections,
@@ -212,6 +213,7 @@ def test_what_any_request_may_be_answered_is_described_everywhere() -> None:
         RequestTimeout,
         BodyTooLarge,
         HeadersTooLarge,
+        RateLimited,
         TooManyConnections,
         ShuttingDown,
     }

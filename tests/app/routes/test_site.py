@@ -24,6 +24,7 @@ def built(tmp_path: Path) -> Path:
         "assets/index-1a2b.js": "1",
         "swagger/swagger-ui.css": "p{}",
         "swagger/swagger-ui-bundle.js": "2",
+        "swagger/LICENSE": "3",
     }
     for name, content in files.items():
         path = tmp_path / "dist" / name
@@ -57,6 +58,7 @@ def test_the_page_is_the_built_one_under_a_strict_policy(built: Path) -> None:
         ("/docs/swagger-ui.css", "text/css"),
         ("/docs/swagger-ui-bundle.js", "text/javascript"),
         ("/docs/start.js", "text/javascript"),
+        ("/docs/LICENSE", "text/plain"),
     ],
 )
 def test_files_have_their_types_and_need_not_come_twice(built: Path, path: str, kind: str) -> None:
