@@ -34,14 +34,16 @@ class AtOnce:
 
         Args:
             accepted: when, on `time.monotonic`.
-            waiting: small jobs that wait for a worker, and come first.
+            waiting: small jobs that wait for a worker.
             under_way: jobs that are accepted and not answered, of which this is one.
 
         Raises:
             engine.EngineError: the caller's mistake.
         """
         few = self._few.admits(job.visitor.connection, job.call, job.samples, under_way)
-        if not few or waiting or job.write is not None or self._used > SLOW_S:
+        # What waits comes first, but not that of a crowd.
+        behind = waiting and not self._few.crowded
+        if not few or behind or job.write is not None or self._used > SLOW_S:
             return None
         try:
             return self._computed(job, accepted)

@@ -295,5 +295,5 @@ def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connec
     """The connection class of a server, since uvicorn makes each connection with arguments of its own."""
     given = {"settings": settings, "telemetry": telemetry, "gate": gate, "few": gate.few}
     made = {"heads": Heads(), "places": Places(settings), "lanes": Lanes(), "turns": Turns()}
-    origins = {"origins": Origins(settings.cors_origins)}
-    return type("BoundedConnection", (Connection,), given | made | origins)
+    rest = {"origins": Origins(settings.cors_origins), "starts": gate.starts}
+    return type("BoundedConnection", (Connection,), given | made | rest)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from app.addresses import network_of
 from app.few import Few
 from app.keepalive import KeepAlive
 
@@ -15,16 +18,24 @@ class Counted(KeepAlive):
     Attributes:
         number: of its own for each connection.
         length: of the body of the request that is coming in.
+        network: that it comes from.
     """
 
     few: Few
     number: int
     length = 0
+    network = ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The connection is open."""
+        super().connection_made(transport)
+        if self.client:
+            self.network = network_of(self.client[0])
 
     def on_message_complete(self) -> None:
         """The request is whole."""
         if self.answering() and not self.flow.write_paused:
-            self.few.enter(self.number, self.length)
+            self.few.enter(self.number, self.length, self.network)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:

@@ -27,6 +27,7 @@ from app.lifecycle import Lifecycle
 from app.problems import problem
 from app.record import Record
 from app.scribe.desks import Desks
+from app.starts import Starts
 from app.telemetry import Telemetry
 from app.transport import head
 from app.visitor import Visitor
@@ -75,6 +76,7 @@ class Gate:
 
     Attributes:
         few: is told of the small requests that are let in, once they are whole.
+        starts: tell when those that are let in begin.
     """
 
     def __init__(
@@ -87,12 +89,13 @@ class Gate:
     ) -> None:
         self._dispatcher = dispatcher
         self.few = dispatcher.few
+        self.starts = Starts(dispatcher.few)
         self._desks = desks
         self._telemetry = telemetry
         self._lifecycle = lifecycle
         # A look-up compares keyed hashes first, so that its time tells nothing of keys in heads.
         self._known: dict[bytes, Known] = {}
-        # Requests that ask for a place since the last turn of the loop, of which nobody else knows yet.
+        # Requests that ask for a place and that nobody else knows of yet: those that have not begun.
         self._passed = 0
         # How many, since they were summed up last.
         self._refused: dict[Known, int] = {}
@@ -181,8 +184,10 @@ class Gate:
             self._passed += 1
 
     def _turn(self) -> None:
-        """Those who passed are accepted from now on, or wait for their bodies."""
-        self._passed = 0
+        """Those who passed are accepted from now on, or wait for their bodies, or to begin."""
+        self._passed = self.starts.waiting
+        if self._passed:
+            asyncio.get_running_loop().call_soon(self._turn)
 
     def _sum_up(self) -> None:
         """Count and log the refusals since the last time, by operation and action."""

@@ -7,6 +7,7 @@ So our side is closed first, and what still comes is read and forgotten for a wh
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -14,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from app.counted import Counted
 from app.edge import LINGER_S
 from app.leftover import MOST_REST
+from app.starts import Starts
 from app.unfinished import Last
 from app.unparsed import Turns
 
@@ -26,6 +28,7 @@ class Parting(Counted):
 
     Attributes:
         turns: for those who have more to read, or to parse.
+        starts: tell when a request begins.
         current: the request that is being answered, or was last.
         ends: the connection ends once the body has come that is coming in, which was refused.
         thrown: bytes of the request that is coming in that came after its answer.
@@ -34,6 +37,7 @@ class Parting(Counted):
     """
 
     turns: Turns
+    starts: Starts
     current: RequestResponseCycle | None = None
     ends = False
     thrown = 0
@@ -101,6 +105,10 @@ class Parting(Counted):
             super().shutdown()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        if self.leaving is None:  # else there is nobody to answer
-            self.current = cycle
+        if self.leaving is not None:
+            return  # there is nobody to answer
+        self.current = cycle
+        if self.starts.may(self.network):
             super()._start_asgi_task(cycle, app)
+        else:
+            self.starts.wait(self.network, partial(super()._start_asgi_task, cycle, app))

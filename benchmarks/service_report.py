@@ -133,6 +133,7 @@ def _fairness(found: Findings) -> dict[str, Rounds]:
     return {
         "small alone": {OURS: found.fairness.alone},
         "small beside another's flood": {OURS: found.fairness.beside},
+        "small beside another's 64 small ones": {OURS: found.fairness.crowd},
         "small beside a flood from the same address": {OURS: found.fairness.same},
     }
 

@@ -58,10 +58,12 @@ class Overload:
 
 @dataclass(frozen=True)
 class Fairness:
-    """One caller with small requests: alone, beside a flood from elsewhere, and from its own address."""
+    """One caller with small requests: alone, beside large ones and small ones from elsewhere, and beside
+    large ones from its own address."""
 
     alone: list[Outcome]
     beside: list[Outcome]
+    crowd: list[Outcome]
     same: list[Outcome]
 
 
@@ -144,16 +146,21 @@ def _at_twice_the_peak(bench: Bench, each: Overload, probe: Spec, spec: Spec, ro
 
 
 def fairness(bench: Bench, effort: Effort, found: Findings) -> None:
-    """One caller with one small request at a time, while another floods with large ones."""
+    """One caller with one small request at a time, while another floods with large ones, or small ones."""
     small = Spec(stream="small-forward", connections=1, seconds=4.0 * effort.scale)
     flood = Spec(stream="large-forward", connections=8, seconds=5.0 * effort.scale)
+    crowd = Spec(
+        stream="small-forward", connections=64, seconds=5.0 * effort.scale, source=NEIGHBOUR
+    )
     late = replace(small, delay=0.5)
     bench.round(OURS, replace(flood, seconds=0.5))
-    fair = Fairness([], [], [])
+    fair = Fairness([], [], [], [])
     tell(flood, 2 * effort.rounds)
+    tell(crowd, effort.rounds)
     for _ in range(effort.rounds):
         fair.alone.extend(bench.round(OURS, replace(small, seconds=1.0)))
         fair.beside.extend(bench.round(OURS, replace(flood, source=NEIGHBOUR), aside=[late])[1:])
+        fair.crowd.extend(bench.round(OURS, crowd, aside=[late])[1:])
         fair.same.extend(bench.round(OURS, flood, aside=[late])[1:])
     found.fairness = fair
 

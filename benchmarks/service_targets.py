@@ -157,6 +157,7 @@ def _fairness(found: Findings) -> Iterator[Check]:
     idle = [outcome.latency(0.5) for outcome in found.fairness.alone]
     for what, outcomes in (
         ("of another caller", found.fairness.beside),
+        ("of another caller's small ones", found.fairness.crowd),
         ("from the same address", found.fairness.same),
     ):
         ratio = Ratio.of([outcome.latency(0.99) for outcome in outcomes], idle)

@@ -14,6 +14,7 @@ from app.connection import Connection, bounded
 from app.few import Few
 from app.gate import Refusal
 from app.settings import Settings
+from app.starts import Starts
 from app.telemetry import Telemetry
 
 ASKING = b"POST /v1/conv/forward HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -67,6 +68,7 @@ class Door:
     def __init__(self, refusal: Refusal | None) -> None:
         self._refusal = refusal
         self.few = Few()
+        self.starts = Starts(self.few)
 
     def refusal(self, *_: object) -> Refusal | None:
         return self._refusal

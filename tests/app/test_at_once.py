@@ -58,14 +58,14 @@ async def computing(callers: int = 1, **limits: Any) -> AsyncIterator[Rig]:
     """A dispatcher of which so many connections ask something, that of our jobs among them."""
     async with dispatching(at_once=True, **limits) as rig:
         for connection in range(NOBODY.connection, NOBODY.connection + callers):
-            rig.dispatcher.few.enter(connection, 1)
+            rig.dispatcher.few.enter(connection, 1, "here")
         yield rig
 
 
 def alone() -> AtOnce:
     """One connection asks something."""
     few_callers = few.Few()
-    few_callers.enter(NOBODY.connection, 1)
+    few_callers.enter(NOBODY.connection, 1, "here")
     return AtOnce(Recorder(), few_callers)
 
 
@@ -120,7 +120,7 @@ async def test_whoever_has_left_is_not_counted() -> None:
 async def test_only_what_is_quick_and_only_where_it_is_asked_for(gate: Gate) -> None:
     for wanted, width in ((True, LARGE), (False, 8)):
         async with dispatching(at_once=wanted) as rig:
-            rig.dispatcher.few.enter(NOBODY.connection, 1)
+            rig.dispatcher.few.enter(NOBODY.connection, 1, "here")
             given = job(seed=1, width=width)
             pids = [worker.pid for worker in rig.workers]
             assert len(pids) == 1
@@ -142,6 +142,12 @@ async def test_what_waits_and_what_is_written_elsewhere_comes_by_a_worker() -> N
     given = job()
     assert here.answer(given, 0.0, 1, 1) is None
     assert here.answer(replace(given, write=write), 0.0, 0, 1) is None
+    for connection in range(100, 100 + few.FEW + 1):
+        here._few.enter(connection, 1, "a crowd")
+    done = here.answer(given, 0.0, 1, 1)
+    assert done is not None, "it does not wait behind a crowd"
+    for connection in range(100, 100 + few.FEW + 1):
+        here._few.leave(connection)
     done = here.answer(given, 0.0, 0, 1)
     assert done is not None
     assert done.body == expected(given)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import engine
 from app import few
@@ -70,7 +73,7 @@ def test_a_size_is_small_in_every_way(size: Size) -> None:
 def watched() -> Few:
     """One connection is there."""
     watch = Few()
-    watch.enter(1, 1)
+    watch.enter(1, 1, "here")
     return watch
 
 
@@ -78,32 +81,74 @@ def test_only_few_are_let_in() -> None:
     watch = Few()
     assert not watch.admits(0, *SMALL, 1), "nobody is there"
     for connection in range(1, FEW + 1):
-        watch.enter(connection, SMALL_BODY)
-        watch.enter(connection, 1)
+        watch.enter(connection, SMALL_BODY, "here")
+        watch.enter(connection, 1, "here")
         assert watch.admits(connection, *SMALL, 1)
     assert not watch.admits(FEW + 1, *SMALL, 1), "not one of them"
-    watch.enter(FEW + 1, 1)
+    watch.enter(FEW + 1, 1, "here")
     assert not watch.admits(1, *SMALL, 1)
     watch.leave(2)
     watch.leave(2)
     assert watch.admits(1, *SMALL, 1)
 
 
+def test_a_crowd_keeps_nobody_out_but_itself() -> None:
+    watch = Few()
+    crowd = range(100, 100 + FEW + 1)
+    for connection in crowd:
+        watch.enter(connection, 1, "there")
+    assert watch.crowded
+    assert watch.crowd("there")
+    for connection in range(1, FEW + 1):
+        watch.enter(connection, 1, "here" if connection % 2 else "elsewhere")
+        assert watch.admits(connection, *SMALL, 100)
+    assert not watch.crowd("here")
+    assert not any(watch.admits(connection, *SMALL, 100) for connection in crowd)
+    watch.enter(FEW + 1, 1, "a third")
+    assert not watch.admits(1, *SMALL, 100), "they are many, if none of them is a crowd"
+    watch.leave(FEW + 1)
+    watch.leave(crowd[0])
+    assert not watch.crowded, "but there are many"
+    assert not any(watch.admits(connection, *SMALL, 100) for connection in (1, crowd[1]))
+    for connection in crowd:
+        watch.leave(connection)
+    assert watch.admits(1, *SMALL, 100)
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.sampled_from("abc"), st.booleans())))
+def test_who_is_there_is_counted_as_they_come_and_go(
+    moves: list[tuple[int, str, bool]],
+) -> None:
+    watch, there = Few(), dict[int, str]()
+    for connection, network, comes in moves:
+        if comes:
+            watch.enter(connection, 1, there.setdefault(connection, network))
+        else:
+            watch.leave(connection)
+            there.pop(connection, None)
+        counts = Counter(there.values())
+        assert watch.crowded == any(count > FEW for count in counts.values())
+        few = sum(count for count in counts.values() if count <= FEW)
+        for each, its in there.items():
+            assert watch.crowd(its) == (counts[its] > FEW)
+            assert watch.admits(each, *SMALL, 100) == (counts[its] <= FEW and few <= FEW)
+
+
 def test_while_little_is_under_way_more_is_answered_here() -> None:
     assert within(BRIEF, *MIDDLE)
     watch = watched()
     for under_way in (FEW, FEW + 1):
-        watch.enter(1, 1)
+        watch.enter(1, 1, "here")
         assert watch.admits(1, *SMALL, under_way)
         assert not watch.admits(1, *LARGE, under_way)
-        watch.enter(1, 1)
+        watch.enter(1, 1, "here")
         assert watch.admits(1, *MIDDLE, under_way) == (under_way == FEW)
 
 
 def test_who_asks_much_in_few_bytes_keeps_nobody_out() -> None:
     watch = watched()
     for connection in range(2, 2 * FEW):
-        watch.enter(connection, 1)
+        watch.enter(connection, 1, "here")
     assert not watch.admits(1, *SMALL, 1)
     for connection in range(2, 2 * FEW):
         assert not watch.admits(connection, *LARGE, 1)
@@ -113,8 +158,8 @@ def test_who_asks_much_in_few_bytes_keeps_nobody_out() -> None:
 def test_who_sends_nothing_or_much_is_no_company() -> None:
     watch = watched()
     for connection in range(2, 2 * FEW, 2):
-        watch.enter(connection, 0)
-        watch.enter(connection + 1, SMALL_BODY + 1)
+        watch.enter(connection, 0, "here")
+        watch.enter(connection + 1, SMALL_BODY + 1, "here")
     assert watch.admits(1, *SMALL, 1)
 
 

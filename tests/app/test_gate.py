@@ -301,6 +301,26 @@ def test_those_who_passed_in_the_same_turn_of_the_loop_are_counted() -> None:
     asyncio.run(run())
 
 
+def test_those_who_passed_and_have_not_begun_are_counted() -> None:
+    async def run() -> None:
+        rig = Rig()
+        rig.remember(head() + BODY)
+        rig.room.error = None
+        rig.refusal(head() + BODY)
+        rig.gate.starts.waiting = 2
+        for _ in range(2):
+            await asyncio.sleep(0)
+            rig.room.error = FULL
+            rig.refusal(head() + BODY)
+            assert rig.room.asked[-1][-1] == 2
+        rig.gate.starts.waiting = 0
+        await asyncio.sleep(0)
+        rig.refusal(head() + BODY)
+        assert rig.room.asked[-1][-1] == 0
+
+    asyncio.run(run())
+
+
 @within
 def test_heads_are_bounded_in_number(rig: Rig) -> None:
     for number in range(3 * KNOWN_HEADS):

@@ -33,7 +33,7 @@ def findings() -> Findings:
         closed=dict.fromkeys(loads, rounds),
         ladder={100.0: {OURS: some}},
         overload={"small-forward": Overload("ours, queue of 256", 256, 2 * some, some)},
-        fairness=Fairness(some, some, some),
+        fairness=Fairness(some, some, some, some),
     )  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def test_everything_that_was_run_is_told() -> None:
     assert parts["closed"].keys() == found.closed.keys()
     assert parts["open"].keys() == {"100"}
     assert len(parts["overload"]) == 2
-    assert len(parts["fairness"]) == 3
+    assert len(parts["fairness"]) == 4
     for part in ("closed", "overload", "fairness"):
         for load, servers in parts[part].items():
             assert f"| {load} " in text

@@ -89,6 +89,20 @@ def test_many_who_come_together_have_workers() -> None:
         asyncio.run(asyncio.wait_for(together(service.port), 60.0))
 
 
+def test_all_are_answered_where_a_crowd_begins_by_turns() -> None:
+    async def beside(port: int) -> None:
+        crowd = asyncio.create_task(Crowd(port, recorded()).ask(32, 1600))
+        given = for_the_loop()
+        async with wire(port, "127.0.0.2") as lone:
+            while not crowd.done():
+                for each in given:
+                    assert each.fits(await lone.ask(each.path, each.body, each.headers))
+        assert (await crowd).only_right()
+
+    with running("--workers", "2") as service:
+        asyncio.run(asyncio.wait_for(beside(service.port), 120.0))
+
+
 def test_few_have_none() -> None:
     given = for_the_loop()[0]
 

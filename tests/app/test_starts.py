@@ -1,0 +1,154 @@
+"""How many requests of a crowd begin in a turn of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+import pytest
+
+from app import starts
+from app.few import FEW, Few
+from app.starts import A_TURN, Starts
+
+CROWD, OTHERS = "192.0.2.1", ("192.0.2.2", "192.0.2.3")
+Test = Callable[["Rig"], Coroutine[Any, Any, None]]
+
+
+class Rig:
+    """Requests of a crowd and of others; those that have begun, in order."""
+
+    def __init__(self) -> None:
+        self.few = Few()
+        self.starts = Starts(self.few)
+        self.begun: list[str] = []
+        self.number = 0
+
+    def come(self, network: str = CROWD, count: int = 1) -> None:
+        """So many more requests, each over a connection of its own."""
+        for _ in range(count):
+            self.number += 1
+            begin = partial(self.begun.append, f"{network} {self.number}")
+            if self.starts.may(network):
+                begin()
+            else:
+                self.starts.wait(network, begin)
+            self.few.enter(self.number, 1, network)
+
+    async def turn(self) -> list[str]:
+        """What begins in the next turn."""
+        before = len(self.begun)
+        await asyncio.sleep(0)
+        return self.begun[before:]
+
+
+def within(test: Test) -> Callable[[], None]:
+    return lambda: asyncio.run(test(Rig()))
+
+
+@pytest.fixture(autouse=True)
+def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is."""
+    monkeypatch.setattr(starts, "SHORT_S", 600.0)
+
+
+def test_a_crowd_alone_begins_at_once() -> None:
+    @within
+    async def test(rig: Rig) -> None:
+        rig.come(count=10 * FEW)
+        assert len(rig.begun) == 10 * FEW
+
+    test()
+
+
+def test_many_of_whom_none_is_a_crowd_begin_at_once() -> None:
+    @within
+    async def test(rig: Rig) -> None:
+        for number in range(50):
+            rig.come(str(number), FEW)
+        assert len(rig.begun) == 50 * FEW
+
+    test()
+
+
+def test_beside_others_some_of_each_crowd_begin_in_a_turn_in_their_order() -> None:
+    @within
+    async def test(rig: Rig) -> None:
+        crowds = (CROWD, "198.51.100.1")
+        for crowd in crowds:
+            rig.come(crowd, FEW + 1)
+        first = len(rig.begun)
+        for other in OTHERS:
+            rig.come(other)
+        assert len(rig.begun) == first + len(OTHERS)
+        for crowd in crowds:
+            rig.come(crowd, 3 * A_TURN)
+        # What began before turns were short counts for nothing.
+        assert len(rig.begun) == first + len(OTHERS) + 2 * A_TURN
+        assert rig.starts.waiting == 2 * 2 * A_TURN
+        for left in (1, 0):
+            begun = await rig.turn()
+            assert [name.split()[0] for name in begun] == [
+                crowd for crowd in crowds for _ in range(A_TURN)
+            ]
+            assert rig.starts.waiting == left * 2 * A_TURN
+        rig.come(count=1)
+        assert rig.starts.waiting == 1, "as many have begun in this turn already"
+        assert len(await rig.turn()) == 1
+        assert await rig.turn() == []
+        own = [int(name.split()[1]) for name in rig.begun if name.startswith(CROWD)]
+        assert own == sorted(own)
+        rig.come(count=A_TURN)
+        assert rig.starts.waiting == 0
+
+    test()
+
+
+def test_who_comes_later_does_not_pass_those_who_wait() -> None:
+    @within
+    async def test(rig: Rig) -> None:
+        rig.come(count=FEW + 1)
+        rig.come(OTHERS[0])
+        rig.come(count=A_TURN + 1)
+        waits = rig.number
+        asyncio.get_running_loop().call_soon(rig.come)
+        await rig.turn()
+        await rig.turn()
+        order = [int(name.split()[1]) for name in rig.begun]
+        assert order == sorted(order)
+        assert waits in order
+
+    test()
+
+
+def test_once_nobody_else_asks_all_begin() -> None:
+    @within
+    async def test(rig: Rig) -> None:
+        rig.come(count=FEW + 1)
+        rig.come(OTHERS[0])
+        rig.come(count=10 * A_TURN)
+        assert rig.starts.waiting == 9 * A_TURN
+        rig.starts._short_until = 0.0
+        assert len(await rig.turn()) == 9 * A_TURN
+        rig.come(count=10 * A_TURN)
+        assert rig.starts.waiting == 0
+
+    test()
+
+
+def test_those_who_wait_begin_though_they_are_a_crowd_no_more() -> None:
+    @within
+    async def test(rig: Rig) -> None:
+        rig.come(count=FEW + 1)
+        rig.come(OTHERS[0])
+        rig.come(count=2 * A_TURN)
+        for number in range(1, rig.number + 1):
+            rig.few.leave(number)
+        rig.come(count=1)  # which may begin before them, as there is no crowd
+        assert rig.starts.waiting == A_TURN
+        assert len(await rig.turn()) == A_TURN
+        assert rig.starts.waiting == 0
+
+    test()
