@@ -114,7 +114,7 @@ class Seen:
         """As the parser's."""
         return False
 
-    def tell(self, owner: HeadReceiver, given: bytes) -> None:
+    def tell(self, owner: HeadOwner, given: bytes) -> None:
         """Tell a connection what the head says.
 
         Args:
@@ -132,7 +132,7 @@ class Seen:
             owner.parser = parser
 
 
-class HeadReceiver(Protocol):
+class HeadOwner(Protocol):
     """The connection, as far as it matters here: what the parser calls, and its answers to that.
 
     Attributes:
@@ -186,7 +186,7 @@ class Heads:
             self._known[head.fixed, head.place] = Seen(url, headers, len(head.given))
 
 
-def tell_seen(owner: HeadReceiver, data: bytes, head: Head) -> bytes:
+def tell_seen(owner: HeadOwner, data: bytes, head: Head) -> bytes:
     """Tell a connection what its client sent, where no parser is needed: a head seen before, and its body.
 
     Args:

@@ -59,7 +59,7 @@ class Reservation:
             self._ask(monotonic())
         self._watch()
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """It is not, for it is not read."""
         self._watch_no_more()
         if not (self._nbytes or self._waits):

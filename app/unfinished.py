@@ -12,7 +12,7 @@ from app.record import Record
 from app.transport import head
 
 
-class RequestReader(Protocol):
+class RequestOwner(Protocol):
     """The connection, as far as it matters here.
 
     Attributes:
@@ -36,7 +36,7 @@ class Last(NamedTuple):
     answer: bytes
 
 
-def story(owner: RequestReader, since: float) -> Record:
+def story(owner: RequestOwner, since: float) -> Record:
     """What is known of the request that comes in; where none has begun, nothing.
 
     Args:

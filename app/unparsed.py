@@ -33,7 +33,7 @@ class Turns:
         go_on()
 
 
-class Reader(Protocol):
+class UnparsedOwner(Protocol):
     """The connection, as far as it matters here.
 
     Attributes:
@@ -57,7 +57,7 @@ class Unparsed:
 
     __slots__ = ("_data", "_owner", "_since", "_turns", "came")
 
-    def __init__(self, owner: Reader, turns: Turns) -> None:
+    def __init__(self, owner: UnparsedOwner, turns: Turns) -> None:
         self._owner = owner
         self._turns = turns
         self._data = b""

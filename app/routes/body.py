@@ -211,7 +211,7 @@ class Intake:
         size = record.body_length
         if size >= IN_PLACE_BYTES and REST in scope:
             if asked.reserved is not None:
-                asked.reserved.rest()  # it may have to wait for its turn
+                asked.reserved.pause()  # it may have to wait for its turn
             body.waits = True
             place = partial(self._place, asked, body, size, aligned)
             whole: memoryview = await scope[REST](Wanted(first, place, count, asked.caller))

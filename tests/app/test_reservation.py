@@ -121,8 +121,8 @@ def test_those_who_wait_for_their_turn_come_before_others_who_would_have_to(
         waits = [place for place in places if not place._nbytes]
         assert waits
         for place in waits:
-            place.rest()
-            place.rest()  # it has not begun to send meanwhile
+            place.pause()
+            place.pause()  # it has not begun to send meanwhile
         before = state(admission)
         with pytest.raises(QueueFull):
             Reservation(admission, nbytes + 10, here, large)
@@ -145,7 +145,7 @@ def test_who_waited_for_its_turn_leaves_no_place_to_those_who_were_told_to_come_
         admission.acquire(500, monotonic())
         places = [Reservation(admission, 600, here, large) for _ in range(2)]
         for place in places:
-            place.rest()
+            place.pause()
         now = monotonic()
         told = admission.refusal_behind(600, now, Visitor("told", 1, "here"))
         assert told is not None
@@ -168,7 +168,7 @@ def test_who_waited_for_its_turn_is_not_refused_for_those_who_were_told_to_come_
     async def scenario(admission: Admission, record: Record) -> None:
         here = Visitor(address="here")
         place = Reservation(admission, 1200, here, record)
-        place.rest()
+        place.pause()
         now = monotonic()
         assert admission.refusal_behind(1200, now, Visitor("told", 1, "here")) is not None
         place.begin()
@@ -185,7 +185,7 @@ def test_who_goes_while_it_waits_for_its_turn_is_not_waited_for() -> None:
     async def scenario(admission: Admission, record: Record) -> None:
         places = [Reservation(admission, 900, Visitor(address="here"), record) for _ in range(2)]
         for place in places:
-            place.rest()
+            place.pause()
         assert admission.waiting == {"here": (2, 1800)}
         for place in places:
             place.end()
@@ -256,7 +256,7 @@ def test_a_body_that_came_fast_and_then_does_not_loses_its_place() -> None:
 def test_a_body_that_is_not_read_keeps_its_place() -> None:
     async def scenario(admission: Admission, record: Record) -> None:
         place = Reservation(admission, 500, NOBODY, record)
-        place.rest()
+        place.pause()
         await asyncio.sleep(3 * LOOK_S)
         assert admission.reserved == 500
         place.begin()
