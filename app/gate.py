@@ -185,7 +185,7 @@ class Gate:
 
     def _turn(self) -> None:
         """Those who passed are accepted from now on, or wait for their bodies, or to begin."""
-        self._passed = self.starts.waiting
+        self._passed = self.starts.places
         if self._passed:
             asyncio.get_running_loop().call_soon(self._turn)
 

@@ -111,4 +111,7 @@ class Parting(Counted):
         if self.starts.may(self.network):
             super()._start_asgi_task(cycle, app)
         else:
-            self.starts.wait(self.network, partial(super()._start_asgi_task, cycle, app))
+            start = partial(super()._start_asgi_task, cycle, app)
+            scope = cycle.scope
+            asks = scope["method"] == "POST" and scope["path"].endswith(("/forward", "/backward"))
+            self.starts.wait(self.network, start, place=asks)

@@ -116,7 +116,7 @@ class Server(uvicorn.Server):
         gc.set_threshold(GC_OBJECTS)
         sweeper = asyncio.get_running_loop().create_task(self._sweep())
         await super().main_loop()
-        self._lifecycle.draining = True
+        self._lifecycle.drain()
         come_last(0)  # or whoever is refused now, and again, comes before who was let in
         under_way = [self._lifecycle.idle(), self._forced.wait()]
         waits = [asyncio.ensure_future(each) for each in under_way]
@@ -161,7 +161,8 @@ class Server(uvicorn.Server):
         under_way = self._lifecycle.in_flight
         fields = {"signal": number.name, "requests": under_way}
         logs.server.info("ending once requests are answered", extra={"fields": fields})
-        self._lifecycle.draining = self.should_exit = True
+        self._lifecycle.drain()
+        self.should_exit = True
         if not self.started:
             # Workers that fail would be started again and again, for nobody.
             self._end = asyncio.ensure_future(self._dispatcher.drain(0.0))

@@ -15,10 +15,14 @@ from time import monotonic
 from app.few import Few
 
 A_TURN = 2
-"""Requests of each crowd that begin in a turn then: with four, others wait twice as long."""
+"""Requests of each crowd that begin in a turn then, at least: with four, others wait twice as long."""
 
 SHORT_S = 0.02
-"""For how long turns are short after somebody asked who is no crowd: it will ask again, if it is quick."""
+"""For how long turns are short after somebody asked who is no crowd: it will ask again, if it is quick. And
+for how long a crowd is one whose connections have fewer requests under way."""
+
+CROWDS = 64
+"""Networks that are remembered as crowds; beyond it, all are forgotten."""
 
 
 class Starts:
@@ -28,50 +32,75 @@ class Starts:
         few: knows who is a crowd.
 
     Attributes:
-        waiting: requests that are to begin.
+        places: requests that are to begin and ask for a place in the queue.
     """
 
     def __init__(self, few: Few) -> None:
         self._few = few
-        self.waiting = 0
-        self._of: dict[str, deque[Callable[[], None]]] = {}  # those of each network
-        self._begun: dict[str, int] = {}  # in this turn, of crowds, while turns are short
+        self.places = 0
+        self._of: dict[str, deque[tuple[Callable[[], None], bool]]] = {}  # of each network
+        self._was_crowd: dict[str, float] = {}  # when each was last
         self._short_until = 0.0
+        self._counts = False  # what begins in this turn, until it is over
+        self._begun: dict[str, int] = {}  # so many of each crowd
+        self._others = 0  # and of those who are none
+        self._most = A_TURN  # of each crowd, in this turn
 
     def may(self, network: str) -> bool:
         """Whether a request may begin now; one that may not is to `wait`."""
-        few = self._few
-        if not few.crowded:
+        if not self._few.crowded:
             return True
         now = monotonic()
-        if not few.crowd(network):
+        if not self._crowd(network, now):
             self._short_until = now + SHORT_S
+            self._count()
+            self._others += 1
             return True
         if network in self._of:
             return False
         if now >= self._short_until:
             return True
-        if not self._begun:
-            asyncio.get_running_loop().call_soon(self._turn)
+        self._count()
         begun = self._begun[network] = self._begun.get(network, 0) + 1
-        return begun <= A_TURN
+        return begun <= self._most
 
-    def wait(self, network: str, start: Callable[[], None]) -> None:
-        """Begin a request by a call of `start`, once it is its turn."""
-        self.waiting += 1
-        self._of.setdefault(network, deque()).append(start)
+    def wait(self, network: str, start: Callable[[], None], *, place: bool) -> None:
+        """Begin a request by a call of `start`, once it is its turn.
+
+        Args:
+            place: whether it asks for a place in the queue.
+        """
+        self.places += place
+        self._of.setdefault(network, deque()).append((start, place))
+
+    def _crowd(self, network: str, now: float) -> bool:
+        if self._few.crowd(network):
+            if len(self._was_crowd) >= CROWDS:
+                self._was_crowd.clear()
+            self._was_crowd[network] = now
+            return True
+        # Of a crowd's requests some are answered together, and the next seem to be few.
+        return now < self._was_crowd.get(network, -SHORT_S) + SHORT_S
+
+    def _count(self) -> None:
+        if not self._counts:
+            self._counts = True
+            asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
         """The turn in which some began is over."""
+        self._counts = False
         self._begun.clear()
-        if not self._of:
-            return
-        asyncio.get_running_loop().call_soon(self._turn)
+        # Nobody keeps a crowd waiting by asking for more than it does.
+        self._most, self._others = max(A_TURN, self._others), 0
+        if self._of or self._most > A_TURN:
+            self._count()
         short = monotonic() < self._short_until
-        for network, starts in list(self._of.items()):
-            count = self._begun[network] = min(A_TURN, len(starts)) if short else len(starts)
-            if count == len(starts):
+        for network, waiting in list(self._of.items()):
+            count = self._begun[network] = min(self._most, len(waiting)) if short else len(waiting)
+            if count == len(waiting):
                 del self._of[network]
-            self.waiting -= count
             for _ in range(count):
-                starts.popleft()()
+                start, place = waiting.popleft()
+                self.places -= place
+                start()

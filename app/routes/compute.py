@@ -106,7 +106,7 @@ class Compute:
             text_of(headers, b"content-encoding"),
         )
         deadline = deadline_of(record, self._settings)
-        if self._lifecycle.draining:
+        if not self._lifecycle.takes(record.started):
             raise ShuttingDown
         visitor = visitor_of(record, scope)
         asked = Asked(record, scope, receive, exchange, deadline, caller, visitor)

@@ -245,7 +245,8 @@ def test_a_large_refused_body_closes_the_connection_after_the_answer() -> None:
 def test_a_long_refused_body_ends_the_connection_once_it_has_come(draining: bool) -> None:
     async def scenario() -> list[object]:
         wrapped, told = Wrapped(failing(NotFound("/"))), list[object]()
-        wrapped.lifecycle.draining = draining
+        if draining:
+            wrapped.lifecycle.drain()
         scope = scope_of("POST", "/", {"content-length": str(LONG_REST)})
         scope[OUTLAST] = lambda: told.append("outlast")
 
@@ -283,9 +284,7 @@ def test_where_the_connection_ends_anyway_its_end_waits_for_the_rest(
         assert [message.get("more_body") for message in sent] == [None, waited]
         assert wrapped.count(503) == 1  # its story ends with the answer
         if waited:
-            wrapped.lifecycle.draining = (
-                True  # the server is to stop, and does not wait for the rest
-            )
+            wrapped.lifecycle.drain()  # the server is to stop, and does not wait for the rest
         await asyncio.wait_for(task, 10)
         assert not sent[-1].get("more_body")
         return waited
@@ -361,13 +360,13 @@ def test_a_connection_that_is_kept_in_http_1_0_is_said_to_be() -> None:
     large = {"content-length": str(1 << 30)}
     assert asyncio.run(said(Wrapped(failing(QueueFull())), **large)) == "close"
     wrapped = Wrapped(fine)
-    wrapped.lifecycle.draining = True
+    wrapped.lifecycle.drain()
     assert asyncio.run(said(wrapped)) == "close"
 
 
 def test_while_draining_every_answer_closes_its_connection() -> None:
     wrapped = Wrapped(fine)
-    wrapped.lifecycle.draining = True
+    wrapped.lifecycle.drain()
     assert wrapped.ask().headers["connection"] == "close"
 
 

@@ -243,7 +243,7 @@ def test_nobody_is_turned_away_while_there_is_room_or_for_another_reason(rig: Ri
     assert rig.refusal(head() + BODY) is None
     rig.room.is_crowded = True
     assert rig.refusal(head() + BODY) is not None
-    rig.lifecycle.draining = True
+    rig.lifecycle.drain()
     assert rig.refusal(head() + BODY) is None
 
 
@@ -307,13 +307,13 @@ def test_those_who_passed_and_have_not_begun_are_counted() -> None:
         rig.remember(head() + BODY)
         rig.room.error = None
         rig.refusal(head() + BODY)
-        rig.gate.starts.waiting = 2
+        rig.gate.starts.places = 2
         for _ in range(2):
             await asyncio.sleep(0)
             rig.room.error = FULL
             rig.refusal(head() + BODY)
             assert rig.room.asked[-1][-1] == 2
-        rig.gate.starts.waiting = 0
+        rig.gate.starts.places = 0
         await asyncio.sleep(0)
         rig.refusal(head() + BODY)
         assert rig.room.asked[-1][-1] == 0

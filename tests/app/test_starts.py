@@ -26,7 +26,7 @@ class Rig:
         self.begun: list[str] = []
         self.number = 0
 
-    def come(self, network: str = CROWD, count: int = 1) -> None:
+    def come(self, network: str = CROWD, count: int = 1, length: int = 1) -> None:
         """So many more requests, each over a connection of its own."""
         for _ in range(count):
             self.number += 1
@@ -34,8 +34,12 @@ class Rig:
             if self.starts.may(network):
                 begin()
             else:
-                self.starts.wait(network, begin)
-            self.few.enter(self.number, 1, network)
+                self.starts.wait(network, begin, place=length > 0)
+            self.few.enter(self.number, length, network)
+
+    @property
+    def waiting(self) -> int:
+        return sum(map(len, self.starts._of.values()))
 
     async def turn(self) -> list[str]:
         """What begins in the next turn."""
@@ -79,6 +83,9 @@ def test_beside_others_some_of_each_crowd_begin_in_a_turn_in_their_order() -> No
         crowds = (CROWD, "198.51.100.1")
         for crowd in crowds:
             rig.come(crowd, FEW + 1)
+        for _ in range(2):
+            await rig.turn()  # before which the second seemed to be none
+        rig.starts._short_until = 0.0
         first = len(rig.begun)
         for other in OTHERS:
             rig.come(other)
@@ -87,21 +94,21 @@ def test_beside_others_some_of_each_crowd_begin_in_a_turn_in_their_order() -> No
             rig.come(crowd, 3 * A_TURN)
         # What began before turns were short counts for nothing.
         assert len(rig.begun) == first + len(OTHERS) + 2 * A_TURN
-        assert rig.starts.waiting == 2 * 2 * A_TURN
+        assert rig.waiting == 2 * 2 * A_TURN
         for left in (1, 0):
             begun = await rig.turn()
             assert [name.split()[0] for name in begun] == [
                 crowd for crowd in crowds for _ in range(A_TURN)
             ]
-            assert rig.starts.waiting == left * 2 * A_TURN
+            assert rig.waiting == left * 2 * A_TURN
         rig.come(count=1)
-        assert rig.starts.waiting == 1, "as many have begun in this turn already"
+        assert rig.waiting == 1, "as many have begun in this turn already"
         assert len(await rig.turn()) == 1
         assert await rig.turn() == []
         own = [int(name.split()[1]) for name in rig.begun if name.startswith(CROWD)]
         assert own == sorted(own)
         rig.come(count=A_TURN)
-        assert rig.starts.waiting == 0
+        assert rig.waiting == 0
 
     test()
 
@@ -129,11 +136,72 @@ def test_once_nobody_else_asks_all_begin() -> None:
         rig.come(count=FEW + 1)
         rig.come(OTHERS[0])
         rig.come(count=10 * A_TURN)
-        assert rig.starts.waiting == 9 * A_TURN
+        assert rig.waiting == 9 * A_TURN
         rig.starts._short_until = 0.0
         assert len(await rig.turn()) == 9 * A_TURN
         rig.come(count=10 * A_TURN)
-        assert rig.starts.waiting == 0
+        assert rig.waiting == 0
+
+    test()
+
+
+def test_a_crowd_has_as_many_as_all_others_had_in_the_turn_before() -> None:
+    @within
+    async def test(rig: Rig) -> None:
+        rig.come(count=FEW + 1)
+        for number in range(3 * A_TURN):
+            rig.come(str(number))
+        rig.come("asks for nothing", 2 * A_TURN, length=0)
+        rig.come(count=20 * A_TURN)
+        assert rig.waiting == 19 * A_TURN
+        assert len(await rig.turn()) == 5 * A_TURN
+        assert len(await rig.turn()) == A_TURN, "as nobody else asked"
+
+    test()
+
+
+def test_a_crowd_is_one_still_when_most_of_it_has_been_answered() -> None:
+    @within
+    async def test(rig: Rig) -> None:
+        rig.come(count=FEW + 1)
+        rig.come("198.51.100.1", FEW + 2)
+        for number in range(FEW + 2, 2 * FEW + 4):
+            rig.few.leave(number)
+        assert not rig.few.crowd("198.51.100.1")
+        rig.starts._short_until = 0.0
+        rig.come("198.51.100.1")
+        rig.come(count=10 * A_TURN)
+        assert rig.waiting == 0, "there are crowds, and nobody else"
+        rig.starts._was_crowd["198.51.100.1"] -= 1200.0
+        rig.come("198.51.100.1")
+        rig.come(count=10 * A_TURN)
+        assert rig.waiting == 9 * A_TURN, "it is none any more"
+
+    test()
+
+
+def test_crowds_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starts, "CROWDS", 2)
+
+    @within
+    async def test(rig: Rig) -> None:
+        for network in "abc":
+            rig.come(network, FEW + 2)
+            assert 1 <= len(rig.starts._was_crowd) <= 2
+
+    test()
+
+
+def test_those_who_ask_for_a_place_are_counted_while_they_wait() -> None:
+    @within
+    async def test(rig: Rig) -> None:
+        rig.come(count=FEW + 1)
+        rig.come(OTHERS[0])
+        rig.come(count=2 * A_TURN)
+        rig.come(count=A_TURN, length=0)
+        assert (rig.waiting, rig.starts.places) == (2 * A_TURN, A_TURN)
+        await rig.turn()
+        assert (rig.waiting, rig.starts.places) == (A_TURN, 0)
 
     test()
 
@@ -147,8 +215,8 @@ def test_those_who_wait_begin_though_they_are_a_crowd_no_more() -> None:
         for number in range(1, rig.number + 1):
             rig.few.leave(number)
         rig.come(count=1)  # which may begin before them, as there is no crowd
-        assert rig.starts.waiting == A_TURN
+        assert rig.waiting == A_TURN
         assert len(await rig.turn()) == A_TURN
-        assert rig.starts.waiting == 0
+        assert rig.waiting == 0
 
     test()

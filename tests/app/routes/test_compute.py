@@ -373,10 +373,20 @@ def test_keys_that_mean_nothing_are_refused(key: str) -> None:
     assert answer.json["errors"][0]["loc"][0] == key
 
 
+def test_what_had_come_before_it_began_to_drain_is_answered() -> None:
+    async def scenario() -> Answer:
+        async with running() as app:
+            app.state.lifecycle.drain()
+            app.state.lifecycle._drains_from += 3600.0  # as if it had begun after the request came
+            return await ask(app, "POST", "/v1/max_pool/forward", JSON, Client([text(POOL)]))
+
+    assert asyncio.run(scenario()).status == 200
+
+
 def test_nothing_new_is_taken_while_draining() -> None:
     async def scenario() -> None:
         async with running() as app:
-            app.state.lifecycle.draining = True
+            app.state.lifecycle.drain()
             client = Client([b"x" * 10])
             answer = await ask(app, "POST", "/v1/max_pool/forward", JSON, client)
             assert answer.json["type"] == "/problems/shutting-down"
