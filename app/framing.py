@@ -157,7 +157,7 @@ _OVERFLOWS = ("Content-Length overflow", "Chunk size overflow")
 """What the parser says of a length that it cannot hold."""
 
 
-_PLAINLY = {"Pause on PRI/Upgrade": "HTTP/2 begins so, and HTTP/1.1 is spoken here"}
+_PLAINLY = {"Pause on PRI/Upgrade": "HTTP/2 begins so, and is not spoken here"}
 """What is said in place of reasons that only the parser's makers understand."""
 
 

@@ -261,7 +261,7 @@ def test_who_speaks_http_2_is_told_what_is_spoken_here() -> None:
     asked, read = heard(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
     assert not asked
     assert read.startswith(b"HTTP/1.1 400 ")
-    assert b"HTTP/2 begins so, and HTTP/1.1 is spoken here" in read
+    assert b"HTTP/2 begins so, and is not spoken here" in read
 
 
 def test_what_a_callback_says_of_the_bytes_is_not_told() -> None:
