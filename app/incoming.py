@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from app.addresses import network_of
 from app.edge import ClientGone
 from app.lanes import PACED_BYTES, Lane, Lanes
 from app.transport import has_hung_up, unread_bytes
@@ -44,7 +43,7 @@ class TransportOwner(Protocol):
 
     flow: Any
     transport: Any
-    client: tuple[str, int] | None
+    network: str
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The transport is closed."""
@@ -99,10 +98,7 @@ class Incoming(asyncio.BufferedProtocol):
         self._lanes = lanes
         self.begun = False
         self._wanted = wanted
-        if wanted is not None:
-            self.caller = wanted.caller
-        else:
-            self.caller = network_of(owner.client[0]) if owner.client is not None else ""
+        self.caller = owner.network if wanted is None else wanted.caller
         self._body: memoryview | None = None
         self._place = fresh(SINK_BYTES)
         self._thrown = 0  # bytes thrown away since the loop was told of any

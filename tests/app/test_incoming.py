@@ -264,7 +264,7 @@ def test_a_client_that_leaves_what_nobody_wants_unsent_is_no_error() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
         transport = SimpleNamespace(set_protocol=lambda _: None)
         owner: Any = SimpleNamespace(
-            transport=transport, flow=Mock(), client=None, connection_lost=Mock()
+            transport=transport, flow=Mock(), network="", connection_lost=Mock()
         )
         Incoming(owner, 1000, Lanes()).connection_lost(None)
         gc.collect()
@@ -276,7 +276,9 @@ def test_a_client_that_leaves_what_nobody_wants_unsent_is_no_error() -> None:
 
 def test_a_body_uses_the_turn_of_its_caller_or_of_the_network_that_it_comes_from() -> None:
     async def scenario() -> None:
-        owner: Any = SimpleNamespace(transport=Mock(), flow=Mock(), client=("2001:db8::1:2:3:4", 5))
+        owner: Any = SimpleNamespace(
+            transport=Mock(), flow=Mock(), network=network_of("2001:db8::1:2:3:4")
+        )
         assert Incoming(owner, 1000, Lanes()).caller == network_of("2001:db8::")
         wanted = Wanted(b"", lambda: memoryview(bytearray(1000)), lambda _: None, "key-1")
         assert Incoming(owner, 1000, Lanes(), wanted).caller == "key-1"
@@ -301,7 +303,7 @@ class Rig:
         owner: Any = SimpleNamespace(
             transport=Mock(),
             flow=Mock(),
-            client=(ADDRESS, 5),
+            network=network_of(ADDRESS),
             body_received=Mock(),
             connection_lost=Mock(),
         )
@@ -453,7 +455,7 @@ def test_what_nobody_wants_is_thrown_away_where_it_is() -> None:
     async def scenario(theirs: socket.socket, ours: socket.socket) -> None:
         transport = Mock(get_extra_info=lambda _: ours)
         owner: Any = SimpleNamespace(
-            transport=transport, flow=Mock(), client=None, body_received=Mock()
+            transport=transport, flow=Mock(), network="", body_received=Mock()
         )
         incoming = Incoming(owner, 1000, Lanes())
         assert len(incoming.get_buffer(-1)) == 1000  # nothing has come
@@ -484,7 +486,7 @@ def test_others_have_their_turn_while_much_is_thrown_away(
     thrown: int, waits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        owner: Any = SimpleNamespace(transport=Mock(), flow=Mock(), client=None)
+        owner: Any = SimpleNamespace(transport=Mock(), flow=Mock(), network="")
         incoming = Incoming(owner, 10 * SLICE_BYTES, Lanes())
         owner.flow.reset_mock()
         incoming.get_buffer(-1)
