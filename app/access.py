@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hmac import compare_digest
 
 from app.errors import Forbidden, Unauthorized
@@ -30,3 +31,13 @@ class Access:
         if not any(found):
             raise Forbidden
         return f"key-{found.index(True) + 1}"
+
+    def caller(self, headers: Iterable[tuple[bytes, bytes]]) -> str:
+        """The name of the key in a request's headers; empty where there is none, or none of ours."""
+        if not self._keys:
+            return ""
+        given = [value for name, value in headers if name == b"authorization"]
+        try:
+            return self.check(given[0] if len(given) == 1 else None)
+        except (Unauthorized, Forbidden):
+            return ""

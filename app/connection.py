@@ -16,6 +16,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.server import ServerState
 
+from app.access import Access
 from app.cors import Origins
 from app.edge import ANSWERED, ARRIVED, CONNECTION, GONE, HEAD, OUTLAST, REST
 from app.errors import HeadersTooLarge, RequestTimeout, ServiceError
@@ -279,21 +280,20 @@ class Connection(Parting):
         self.transport.write(last.answer)
         self.telemetry.request_done(last.record)
         if self.answering():
-            answered = {ANSWERED: True}
-            self.cycle.scope |= answered  # type: ignore[typeddict-item]
+            self.cycle.scope[ANSWERED] = True  # type: ignore[literal-required]
             self.cycle.disconnected = True
             self.cycle.message_event.set()
             if self._incoming is not None:
                 self._incoming.give_up()
-        if self._place.crowded:
-            self.transport.close()
-            return
-        self.hang_up()
+        end = self.transport.close if self._place.crowded else self.hang_up
+        end()
 
 
-def bounded(settings: Settings, telemetry: Telemetry, gate: Gate) -> type[Connection]:
+def bounded(
+    settings: Settings, telemetry: Telemetry, gate: Gate, access: Access
+) -> type[Connection]:
     """The connection class of a server, since uvicorn makes each connection with arguments of its own."""
-    given = {"settings": settings, "telemetry": telemetry, "gate": gate, "few": gate.few}
+    given = {"settings": settings, "telemetry": telemetry, "gate": gate, "access": access}
     made = {"heads": Heads(), "places": Places(settings), "lanes": Lanes(), "turns": Turns()}
-    rest = {"origins": Origins(settings.cors_origins), "starts": gate.starts}
+    rest = {"origins": Origins(settings.cors_origins), "few": gate.few, "starts": gate.starts}
     return type("BoundedConnection", (Connection,), given | made | rest)

@@ -1,12 +1,16 @@
-"""Which connections have a small request under way, told to `Few`."""
+"""Which connections have a small request under way, and whose it is, told to `Few`."""
 
 from __future__ import annotations
 
 import asyncio
 
+from app.access import Access
 from app.addresses import network_of
 from app.few import Few
 from app.keepalive import KeepAlive
+
+CALLER = "convoke.caller"
+"""Key, in a scope, of whose the request is: the name of its key, else the network that it comes from."""
 
 
 class Counted(KeepAlive):
@@ -21,6 +25,7 @@ class Counted(KeepAlive):
         network: that it comes from.
     """
 
+    access: Access
     few: Few
     number: int
     length = 0
@@ -32,10 +37,17 @@ class Counted(KeepAlive):
         if self.client:
             self.network = network_of(self.client[0])
 
+    def on_headers_complete(self) -> None:
+        """They tell whose the request is: what a proxy passes on comes from one address."""
+        caller = self.access.caller(self.headers) or self.network
+        self.scope[CALLER] = caller  # type: ignore[literal-required]
+        super().on_headers_complete()
+
     def on_message_complete(self) -> None:
         """The request is whole."""
         if self.answering() and not self.flow.write_paused:
-            self.few.enter(self.number, self.length, self.network)
+            caller = self.scope[CALLER]  # type: ignore[literal-required]
+            self.few.enter(self.number, self.length, caller)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:

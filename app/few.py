@@ -4,7 +4,7 @@
    millisecond, by measurement (docs/performance.md). Where few requests are under way in all, also
    what is brief, and takes a few times as long.
 2. Only while few connections have a small request under way, of which theirs is one. A crowd gains
-   more from shared calls; those who ask much in few bytes are no crowd. Nor do all of one address, if
+   more from shared calls; those who ask much in few bytes are no crowd. Nor do all of one caller, if
    they are a crowd, keep those of others from here, who would wait behind all of it.
 3. What was slow all the same, twice in a row, is left to the workers from then on, and has their way
    to itself: numbers too small for their type take a processor up to fifty times as long as others.
@@ -80,9 +80,9 @@ class Few:
     """Watches who has small requests under way, and what was slow; see the rules above."""
 
     def __init__(self) -> None:
-        self._there: dict[int, str] = {}  # the network of each connection
-        self._of: dict[str, int] = {}  # connections of each network
-        self._scattered = 0  # connections of those networks that are no crowd
+        self._there: dict[int, str] = {}  # the caller of each connection
+        self._of: dict[str, int] = {}  # connections of each caller
+        self._scattered = 0  # those of callers who are no crowd
         self._slow: dict[tuple[engine.Call, int], int] = {}
 
     @property
@@ -90,22 +90,22 @@ class Few:
         """Whether there is a crowd."""
         return len(self._there) > self._scattered
 
-    def crowd(self, network: str) -> bool:
-        """Whether the connections of a network are a crowd."""
-        return self._of.get(network, 0) > FEW
+    def crowd(self, caller: str) -> bool:
+        """Whether the connections of a caller are a crowd."""
+        return self._of.get(caller, 0) > FEW
 
-    def enter(self, connection: int, length: int, network: str) -> None:
+    def enter(self, connection: int, length: int, caller: str) -> None:
         """A request is whole, with a body of so many bytes.
 
         Args:
             connection: a number of its own for each. However many requests are sent ahead over it, it
                 is one.
-            network: that it comes from; see `app.addresses.network_of`.
+            caller: whose it is; see `app.counted.CALLER`.
         """
         if not 0 < length <= SMALL_BODY or connection in self._there:
             return
-        self._there[connection] = network
-        count = self._of[network] = self._of.get(network, 0) + 1
+        self._there[connection] = caller
+        count = self._of[caller] = self._of.get(caller, 0) + 1
         if count <= FEW:
             self._scattered += 1
         elif count == FEW + 1:
@@ -113,12 +113,12 @@ class Few:
 
     def leave(self, connection: int) -> None:
         """All requests of a connection are answered, or it is closed."""
-        network = self._there.pop(connection, None)
-        if network is None:
+        caller = self._there.pop(connection, None)
+        if caller is None:
             return
-        count = self._of.pop(network) - 1
+        count = self._of.pop(caller) - 1
         if count:
-            self._of[network] = count
+            self._of[caller] = count
         if count < FEW:
             self._scattered -= 1
         elif count == FEW:
@@ -135,8 +135,8 @@ class Few:
             # It takes long, during which it would keep the quick ones of others from here.
             self.leave(connection)
             return False
-        network = self._there.get(connection)
-        if network is None or self.crowd(network) or self._scattered > FEW:
+        caller = self._there.get(connection)
+        if caller is None or self.crowd(caller) or self._scattered > FEW:
             return False
         return not self.slow(call, samples)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from app.counted import Counted
+from app.counted import CALLER, Counted
 from app.edge import LINGER_S
 from app.leftover import MOST_REST
 from app.starts import Starts
@@ -108,10 +108,11 @@ class Parting(Counted):
         if self.leaving is not None:
             return  # there is nobody to answer
         self.current = cycle
-        if self.starts.may(self.network):
+        scope = cycle.scope
+        caller = scope[CALLER]  # type: ignore[literal-required]
+        if self.starts.may(caller):
             super()._start_asgi_task(cycle, app)
         else:
             start = partial(super()._start_asgi_task, cycle, app)
-            scope = cycle.scope
             asks = scope["method"] == "POST" and scope["path"].endswith(("/forward", "/backward"))
-            self.starts.wait(self.network, start, place=asks)
+            self.starts.wait(caller, start, place=asks)

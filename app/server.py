@@ -66,11 +66,12 @@ class Server(uvicorn.Server):
     """uvicorn's server with our signals and our end."""
 
     def __init__(self, app: FastAPI, settings: Settings, listener: socket.socket) -> None:
+        state = app.state
         super().__init__(
             uvicorn.Config(
                 app,
                 loop="uvloop",
-                http=bounded(settings, app.state.telemetry, app.state.gate),
+                http=bounded(settings, state.telemetry, state.gate, state.access),
                 ws="none",
                 lifespan="on",
                 log_config=None,

@@ -1,6 +1,6 @@
 """How many requests of a crowd begin in a turn of the event loop: few, while somebody asks beside it.
 
-A turn works on all that has come. Where one address keeps dozens of connections busy with small
+A turn works on all that has come. Where one caller keeps dozens of connections busy with small
 requests, it takes ten milliseconds and more, and whoever else asks for one waits for several of them.
 So while there is somebody else, some of a crowd's requests begin in each turn, in the order they came in.
 """
@@ -22,7 +22,7 @@ SHORT_S = 0.02
 for how long a crowd is one whose connections have fewer requests under way."""
 
 CROWDS = 64
-"""Networks that are remembered as crowds; beyond it, all are forgotten."""
+"""Callers that are remembered as crowds; beyond it, all are forgotten."""
 
 
 class Starts:
@@ -38,7 +38,7 @@ class Starts:
     def __init__(self, few: Few) -> None:
         self._few = few
         self.places = 0
-        self._of: dict[str, deque[tuple[Callable[[], None], bool]]] = {}  # of each network
+        self._of: dict[str, deque[tuple[Callable[[], None], bool]]] = {}  # of each caller
         self._was_crowd: dict[str, float] = {}  # when each was last
         self._short_until = 0.0
         self._counts = False  # what begins in this turn, until it is over
@@ -46,41 +46,41 @@ class Starts:
         self._others = 0  # and of those who are none
         self._most = A_TURN  # of each crowd, in this turn
 
-    def may(self, network: str) -> bool:
+    def may(self, caller: str) -> bool:
         """Whether a request may begin now; one that may not is to `wait`."""
         if not self._few.crowded:
             return True
         now = monotonic()
-        if not self._crowd(network, now):
+        if not self._crowd(caller, now):
             self._short_until = now + SHORT_S
             self._count()
             self._others += 1
             return True
-        if network in self._of:
+        if caller in self._of:
             return False
         if now >= self._short_until:
             return True
         self._count()
-        begun = self._begun[network] = self._begun.get(network, 0) + 1
+        begun = self._begun[caller] = self._begun.get(caller, 0) + 1
         return begun <= self._most
 
-    def wait(self, network: str, start: Callable[[], None], *, place: bool) -> None:
+    def wait(self, caller: str, start: Callable[[], None], *, place: bool) -> None:
         """Begin a request by a call of `start`, once it is its turn.
 
         Args:
             place: whether it asks for a place in the queue.
         """
         self.places += place
-        self._of.setdefault(network, deque()).append((start, place))
+        self._of.setdefault(caller, deque()).append((start, place))
 
-    def _crowd(self, network: str, now: float) -> bool:
-        if self._few.crowd(network):
+    def _crowd(self, caller: str, now: float) -> bool:
+        if self._few.crowd(caller):
             if len(self._was_crowd) >= CROWDS:
                 self._was_crowd.clear()
-            self._was_crowd[network] = now
+            self._was_crowd[caller] = now
             return True
         # Of a crowd's requests some are answered together, and the next seem to be few.
-        return now < self._was_crowd.get(network, -SHORT_S) + SHORT_S
+        return now < self._was_crowd.get(caller, -SHORT_S) + SHORT_S
 
     def _count(self) -> None:
         if not self._counts:
@@ -96,10 +96,10 @@ class Starts:
         if self._of or self._most > A_TURN:
             self._count()
         short = monotonic() < self._short_until
-        for network, waiting in list(self._of.items()):
-            count = self._begun[network] = min(self._most, len(waiting)) if short else len(waiting)
+        for caller, waiting in list(self._of.items()):
+            count = self._begun[caller] = min(self._most, len(waiting)) if short else len(waiting)
             if count == len(waiting):
-                del self._of[network]
+                del self._of[caller]
             for _ in range(count):
                 start, place = waiting.popleft()
                 self.places -= place

@@ -10,6 +10,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
+from app.access import Access
 from app.connection import Connection, bounded
 from app.few import Few
 from app.gate import Refusal
@@ -82,7 +83,8 @@ def connected(
 ) -> tuple[Connection, Transport]:
     """A connection to an application; without one, nobody is let in, with bodies of which is left."""
     door = Door(None if app else Refusal(b"no room", left, last))
-    kind = bounded(Settings(**settings), Telemetry(), door)  # type: ignore[arg-type]
+    given = Settings(**settings)
+    kind = bounded(given, Telemetry(), door, Access(given.api_keys))  # type: ignore[arg-type]
     config = uvicorn.Config(app or (lambda *_: None), http=kind, timeout_keep_alive=60)
     config.load()
     connection, transport = kind(config, ServerState(), {}), Transport()

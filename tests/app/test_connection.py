@@ -54,7 +54,7 @@ def test_a_connection_that_is_over_is_forgotten(request_: bytes, reset: bool) ->
     async def scenario() -> None:
         async with running() as app:
             state = app.state
-            make = bounded(load({}), state.telemetry, state.gate)
+            make = bounded(load({}), state.telemetry, state.gate, state.access)
             config = uvicorn.Config(
                 app, ws="none", lifespan="off", log_config=None, timeout_keep_alive=65
             )

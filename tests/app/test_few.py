@@ -120,9 +120,9 @@ def test_who_is_there_is_counted_as_they_come_and_go(
     moves: list[tuple[int, str, bool]],
 ) -> None:
     watch, there = Few(), dict[int, str]()
-    for connection, network, comes in moves:
+    for connection, caller, comes in moves:
         if comes:
-            watch.enter(connection, 1, there.setdefault(connection, network))
+            watch.enter(connection, 1, there.setdefault(connection, caller))
         else:
             watch.leave(connection)
             there.pop(connection, None)

@@ -26,16 +26,16 @@ class Rig:
         self.begun: list[str] = []
         self.number = 0
 
-    def come(self, network: str = CROWD, count: int = 1, length: int = 1) -> None:
+    def come(self, caller: str = CROWD, count: int = 1, length: int = 1) -> None:
         """So many more requests, each over a connection of its own."""
         for _ in range(count):
             self.number += 1
-            begin = partial(self.begun.append, f"{network} {self.number}")
-            if self.starts.may(network):
+            begin = partial(self.begun.append, f"{caller} {self.number}")
+            if self.starts.may(caller):
                 begin()
             else:
-                self.starts.wait(network, begin, place=length > 0)
-            self.few.enter(self.number, length, network)
+                self.starts.wait(caller, begin, place=length > 0)
+            self.few.enter(self.number, length, caller)
 
     @property
     def waiting(self) -> int:
@@ -164,8 +164,8 @@ def test_crowds_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch)
 
     @within
     async def test(rig: Rig) -> None:
-        for network in "abc":
-            rig.come(network, FEW + 2)
+        for caller in "abc":
+            rig.come(caller, FEW + 2)
             assert 1 <= len(rig.starts._was_crowd) <= 2
 
     test()
