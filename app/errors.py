@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Self
 
+from app.telling import sentence
 from engine.errors import Issue, Loc
 
 AUTHORIZATION: Final = ("header", "Authorization")
@@ -62,8 +63,8 @@ class ServiceError(Exception):
     @classmethod
     def at(cls, loc: Loc, msg: str, expected: str | None = None, got: object = None) -> Self:
         """Make an error of one field, whose path is `loc`."""
-        path = ".".join(map(str, loc))
-        return cls(f"{path}: {msg}" if path else msg, issues=[Issue(loc, msg, expected, got)])
+        issue = Issue(loc, msg, expected, got)
+        return cls(sentence(issue), issues=[issue])
 
 
 class MalformedBody(ServiceError):

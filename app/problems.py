@@ -11,22 +11,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from numbers import Integral, Real
 from typing import Final
 
 import app.errors as service
 import engine.errors as engine
+from app.telling import MAX_SENTENCE, entry, sentence, short
 from app.wire import MEDIA_TYPES
-from engine.words import MOST, counted
+from engine.words import MOST
 
 MAX_ISSUES: Final = MOST
 """Issues told in one problem; those after them are only counted, and so need no hint."""
-
-MAX_TEXT: Final = 120
-"""Characters of a value, a name or a detail that is repeated to its sender."""
-
-MAX_ITEMS: Final = 16
-"""Items of a list or a map that is repeated to its sender."""
 
 MAX_RETRY_S: Final = 3600
 """Longest wait that is ever suggested, in seconds."""
@@ -363,7 +357,7 @@ def problem(error: BaseException, request_id: str) -> Problem:
         "status": kind.status,
         "detail": _detail(error, kind, issues),
         "request_id": request_id,
-        "errors": [_entry(issue) for issue in issues[:MAX_ISSUES]],
+        "errors": [entry(issue) for issue in issues[:MAX_ISSUES]],
     }
     text = json.dumps(body, separators=(",", ":"), allow_nan=False)
     return Problem(kind.status, kind.slug, _headers(error, kind), text.encode())
@@ -413,56 +407,8 @@ def _detail(error: BaseException, kind: Kind, issues: tuple[engine.Issue, ...]) 
     if kind is INTERNAL:
         return "Something went wrong on our side; the request id finds it in the log."
     if isinstance(error, service.ServiceError):
-        return _short(error.detail, 4 * MAX_TEXT)
-    first = issues[0] if issues else engine.Issue((), kind.title)
-    path = ".".join(map(str, first.loc))
-    text = f"{path}: {first.msg}" if path else first.msg
+        return short(error.detail, MAX_SENTENCE)
+    text = sentence(issues[0]) if issues else kind.title
     if len(issues) > 1:
         text += f"; and {len(issues) - 1} more"
-    return _short(text, 4 * MAX_TEXT)
-
-
-def _entry(issue: engine.Issue) -> dict[str, object]:
-    entry: dict[str, object] = {
-        "loc": [_plain(step) for step in issue.loc],
-        "msg": _short(issue.msg, 4 * MAX_TEXT),
-    }
-    if issue.expected is not None:
-        entry["expected"] = _short(issue.expected, 4 * MAX_TEXT)
-    if issue.expected is not None or issue.got is not None:
-        entry["got"] = _plain(issue.got)
-    return entry
-
-
-def _plain(value: object, depth: int = 0) -> object:
-    """A value as short JSON: what is long is cut, what is not JSON is named, data is never shown."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, Integral):
-        bits = int(value).bit_length()
-        return int(value) if bits <= 64 else f"an integer of {bits} bits"
-    if isinstance(value, Real):
-        return _number(float(value))
-    if isinstance(value, str):
-        return _short(value)
-    if isinstance(value, list | tuple | dict) and depth == 2:
-        return counted(len(value), "item")
-    if isinstance(value, list | tuple):
-        shown = [_plain(item, depth + 1) for item in value[:MAX_ITEMS]]
-        return [*shown, "…"] if len(value) > MAX_ITEMS else shown
-    if isinstance(value, dict):
-        pairs = list(value.items())[:MAX_ITEMS]
-        return {_short(str(key)): _plain(item, depth + 1) for key, item in pairs}
-    return counted(len(value), "byte") if isinstance(value, bytes) else type(value).__name__
-
-
-def _number(value: float) -> object:
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def _short(text: str, length: int = MAX_TEXT) -> str:
-    """A text that JSON in UTF-8 can hold, cut to a length."""
-    whole = text if len(text) <= length else text[: length - 1] + "…"
-    return whole.encode(errors="backslashreplace").decode()
+    return short(text, MAX_SENTENCE)

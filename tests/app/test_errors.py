@@ -48,7 +48,7 @@ def test_the_sentence_stands_in_where_no_detail_is_given() -> None:
 def test_an_error_of_one_field_has_its_path_in_the_detail() -> None:
     error = MalformedBody.at(("x", "shape", 0), "out of range", "0 or more", -1)
     assert type(error) is MalformedBody
-    assert error.detail == "x.shape.0: out of range"
+    assert error.detail == "x.shape.0: out of range (expected 0 or more, got -1)"
     assert error.issues == (Issue(("x", "shape", 0), "out of range", "0 or more", -1),)
     assert MalformedBody.at((), "nothing there").detail == "nothing there"
 

@@ -363,7 +363,8 @@ def test_names_of_other_libraries_in_addresses_are_told_ours() -> None:
     unknown = ask_one("/v1/conv2d/forward", b"").json
     assert unknown["detail"] == "operation: no such operation; did you mean conv?"
     unknown = ask_one("/v1/conv/grad", b"").json
-    assert unknown["detail"] == "action: no such action; did you mean backward?"
+    expected = '(expected one of forward, backward, plan, got "grad")'
+    assert unknown["detail"] == f"action: no such action; did you mean backward? {expected}"
 
 
 @pytest.mark.parametrize("key", ["wants", "dy", "extra"])
