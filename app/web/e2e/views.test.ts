@@ -224,6 +224,14 @@ it("what is drawn is drawn anew for the pixels of a zoom", async () => {
 });
 
 describe("Request", () => {
+  it("leads to the service's interface", async () => {
+    const { page, done } = await open(browser, link({ view: "request" }));
+    await page.getByRole("link", { name: "interface" }).click();
+    await page.getByRole("heading", { name: "Convoke" }).first().waitFor();
+    expect(new URL(page.url()).pathname).toBe("/docs");
+    await done();
+  });
+
   it("annotates every byte of the body", async () => {
     const { page, done } = await open(browser, link({ view: "request" }));
     const rows = await page.locator(".byte-table tbody tr").allTextContents();

@@ -52,7 +52,7 @@ export function requestView(app: App): HTMLElement {
     h("header", { class: "page-head" },
       h("h2", null, "The request itself"),
       h("p", null, "What the page asks for the layer in Trace, ", () => article(op()), " ", h("strong", null, op),
-        ", as a program of your own and byte by byte.")),
+        ", as a program of your own and byte by byte. All that can be asked is in ", h("a", { href: "./docs" }, "the service’s interface"), ".")),
     h("div", { class: "verify-controls" },
       segments("Action", [{ value: "forward", label: "Forward" }, { value: "backward", label: "Backward" }], action, (value) => action.set(value as Action)),
       segments("Language", LANGUAGES.map((value) => ({ value, label: value })), language, (value) => language.set(value as Language)),
