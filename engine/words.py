@@ -62,10 +62,11 @@ FOREIGN = {
     **dict.fromkeys(("NWC", "NHWC", "NDHWC"), "channels_last"),
     **dict.fromkeys(("NCW", "NCHW", "NCDHW"), "channels_first"),
     # Element types.
-    "float16": "half",
-    "float32": "single",
-    "float64": "double",
-    "int64": "long",
+    "float16": "half f16 fp16",
+    "float32": "single f32 fp32",
+    "float64": "double f64 fp64",
+    "int32": "i32",
+    "int64": "long i64",
     # Operations, without the number of their dimensions, and actions.
     "conv": "convolution convolve cross_correlation correlate depthwise_conv",
     "conv_transpose": "transposed_conv conv_transposed convolution_transpose deconvolution",

@@ -145,6 +145,8 @@ def test_bfloat16_is_named_as_not_there_yet() -> None:
         ("<class 'numpy.float64'>", "float64"),
         ("Float32", "float32"),
         ("double", "float64"),
+        ("f32", "float32"),
+        ("FP16", "float16"),
         ("jnp.uint8", "uint8"),
     ],
 )
