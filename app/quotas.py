@@ -134,8 +134,9 @@ class Quotas:
         kept = self._kept(promises, now, each) if promises and promise is None else 0.0
         if whole + kept * each - now > ahead:
             after = self._tell(caller, now, whole, each, ahead, visitor)
-            rate = f"You send more than {self._limits.rate:g} requests per second"
-            raise RateLimited(f"{rate}, those told to come now included.", retry_after=after)
+            rate = f"{self._limits.rate:g} requests/s"
+            more = f"More than max_caller_rate, {rate}; those that were told to come now count, too."
+            raise RateLimited(more, retry_after=after)
         if promises and promise is not None:
             promises.keep(promise)
         self._whole[caller] = whole + each

@@ -2,7 +2,7 @@
 
 SIGTERM and SIGINT, and SIGHUP where it is not ignored: ready turns false and new work is refused with
 503, while requests under way are answered and `/readyz` tells the truth; then the socket closes, the
-workers end, and so does the process, with status 0. A second signal does not wait, but for SIGHUP, of
+workers end, and so does the process, with status 0. A later signal does not wait, but for SIGHUP, of
 which a terminal that closes may send several. What is done until the server listens to signals: `early`.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import math
 import os
 import signal
 import socket
@@ -55,6 +56,9 @@ GC_OBJECTS = 10_000
 """Objects that are made before Python looks for circles: few requests leave any, and those who are
 refused leave promises, which are looked through for nothing."""
 
+TOGETHER_S = 0.2
+"""Signals within it are one: who ends a process may send one to it and one to its group, as `timeout`."""
+
 LAST_CALL_S = 0.1
 """How long idle connections may still bring a request, once no new ones are taken."""
 
@@ -90,6 +94,7 @@ class Server(uvicorn.Server):
         self._settings = settings
         self._listener = listener
         self._forced = asyncio.Event()
+        self._signalled = -math.inf  # when it was told to end
         # When a large body was there last, of whose memory the allocator keeps what is freed.
         self._large: float | None = None
 
@@ -152,13 +157,15 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(each)
 
     def _on_signal(self, number: signal.Signals) -> None:
-        if self.should_exit and number == signal.SIGHUP:
+        again = monotonic() >= self._signalled + TOGETHER_S
+        if self.should_exit and (number == signal.SIGHUP or not again):
             return
         if self.should_exit:
             logs.server.warning("ending without waiting", extra={"fields": {"signal": number.name}})
             self.force_exit = self._lifecycle.hurried = True
             self._forced.set()
             return
+        self._signalled = monotonic()
         under_way = self._lifecycle.in_flight
         fields = {"signal": number.name, "requests": under_way}
         logs.server.info("ending once requests are answered", extra={"fields": fields})

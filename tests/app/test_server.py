@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from app import server
 from app.connection import Connection
 from app.files import least_files
 from app.routes.body import Intake
-from app.server import Server
+from app.server import TOGETHER_S, Server
 from app.settings import Settings
 from app.workers.memory import KEEP_S, LARGE_BYTES
 from app.workers.turns import NICE
@@ -191,11 +192,28 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
                 until(lambda: metric(client, "convoke_requests_in_flight") == 1)
             running.process.send_signal(signal.SIGTERM)
             until(lambda: httpx.get(f"{running.url}/readyz").status_code == 503)
+            time.sleep(TOGETHER_S)
             running.process.send_signal(signal.SIGTERM)
             running.process.wait(20)  # less than the drain may take
     assert workers
     assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
     assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def test_two_signals_at_once_are_one(tmp_path: Path) -> None:
+    with serving(COMMAND, "--workers", "0", log=tmp_path / "log") as running:
+        with Raw(running.url) as raw:
+            raw.send(b"POST /v1/conv/plan HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n")
+            raw.send(b"Content-Type: application/json\r\n\r\n")
+            with httpx.Client(base_url=running.url) as client:
+                until(lambda: metric(client, "convoke_requests_in_flight") == 1)
+            for number in (signal.SIGTERM, signal.SIGINT):  # two of a kind may arrive as one
+                running.process.send_signal(number)
+            until(lambda: httpx.get(f"{running.url}/readyz").status_code == 503)
+            raw.send(b'{"x": 1 }')
+            assert raw.answer()[0].startswith(b"HTTP/1.1 4")
+        assert running.process.wait(60) == 0
+    assert "ending without waiting" not in (tmp_path / "log").read_text()
 
 
 def test_an_address_in_use_is_refused_in_a_line() -> None:
