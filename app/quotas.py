@@ -135,7 +135,9 @@ class Quotas:
         if whole + kept * each - now > ahead:
             after = self._tell(caller, now, whole, each, ahead, visitor)
             rate = f"{self._limits.rate:g} requests/s"
-            more = f"More than max_caller_rate, {rate}; those that were told to come now count, too."
+            more = (
+                f"More than max_caller_rate, {rate}; those that were told to come now count, too."
+            )
             raise RateLimited(more, retry_after=after)
         if promises and promise is not None:
             promises.keep(promise)

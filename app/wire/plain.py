@@ -9,6 +9,9 @@ from app.wire.limits import DecodeLimits
 from engine.errors import Loc
 from engine.words import counted
 
+GZIP = b"\x1f\x8b"
+"""What a body begins with that is compressed so."""
+
 _KINDS: dict[type, str] = {
     dict: "a map",
     list: "a list",
@@ -77,6 +80,12 @@ def too_many_values(limits: DecodeLimits, loc: Loc = ()) -> MalformedBody:
         "which is bin in msgpack, a list or base64 in JSON"
     )
     return MalformedBody.at(loc, "the body has too many values", expected)
+
+
+def gzipped(expected: str) -> MalformedBody:
+    """The error of a body that begins as gzip does (RFC 1952), and does not say so in its headers."""
+    msg = "this looks like gzip, and compressed bodies are not supported yet"
+    return MalformedBody.at((), msg, expected)
 
 
 def too_deep(most: int, loc: Loc = (), which: str = "outside tensor data") -> MalformedBody:

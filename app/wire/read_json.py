@@ -20,7 +20,7 @@ from app.wire.faults import STRING, Refused, located, refuse_constant, unique
 from app.wire.lift import Body
 from app.wire.limits import DecodeLimits
 from app.wire.nested import numbers_in, to_array
-from app.wire.plain import kind, too_deep, too_many_values
+from app.wire.plain import GZIP, gzipped, kind, too_deep, too_many_values
 from engine.errors import InvalidValue, Loc
 from engine.words import counted
 
@@ -75,6 +75,8 @@ def _no_text(body: Body, start: int) -> MalformedBody:
     if start == 0 and body[0] in _OPENS_MSGPACK:
         msg = "this looks like msgpack, and Content-Type says that it is JSON"
         return MalformedBody.at((), msg, "JSON, or Content-Type: application/vnd.msgpack")
+    if body[:2] == GZIP:
+        return gzipped("JSON")
     return MalformedBody.at((), "the body is not valid UTF-8", "UTF-8", f"byte {start}")
 
 

@@ -17,7 +17,7 @@ from app.wire import lift
 from app.wire.elements import Array, from_bytes, read_dtype, read_fields, read_shape
 from app.wire.faults import MOST_SHOWN, MOST_STEPS, Fault
 from app.wire.limits import DecodeLimits
-from app.wire.plain import kind, too_deep, too_many_values
+from app.wire.plain import GZIP, gzipped, kind, too_deep, too_many_values
 from engine.errors import Loc
 from engine.words import counted
 
@@ -189,6 +189,8 @@ def _explained(error: Exception, limits: DecodeLimits, left_out: int) -> Malform
         if type(error.unpacked) is int and error.unpacked in _OPENS_JSON:
             msg = "this looks like JSON, and Content-Type says that it is msgpack"
             return MalformedBody.at((), msg, "msgpack, or Content-Type: application/json")
+        if error.unpacked == GZIP[0] and error.extra[:1] == GZIP[1:]:
+            return gzipped("msgpack")
         return MalformedBody.at((), "bytes follow the end of the value", "nothing", extra)
     if isinstance(error, msgpack.StackError):
         return too_deep(limits.max_depth)

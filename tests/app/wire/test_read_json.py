@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from typing import Any
 
@@ -234,6 +235,12 @@ def test_what_is_not_json(body: bytes) -> None:
 def test_a_byte_order_mark_is_named() -> None:
     error = refusal(parse, b'\xef\xbb\xbf{"x": [1]}')
     assert error.msg == "a byte order mark stands before the JSON"
+
+
+def test_gzip_is_told_so() -> None:
+    error = refusal(parse, gzip.compress(b"{}"))
+    assert error.msg == "this looks like gzip, and compressed bodies are not supported yet"
+    assert error.expected == "JSON"
 
 
 @pytest.mark.parametrize("count", [0, 1, 15, 16, 70_000])

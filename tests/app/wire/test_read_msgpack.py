@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import pickle
 import tracemalloc
 from dataclasses import replace
@@ -388,6 +389,13 @@ def test_a_repeated_key_is_named(body: bytes, loc: Loc) -> None:
 def test_trailing_bytes_are_counted() -> None:
     assert refusal(unpack, b"\x80" + b"\0" * 7).got == "7 bytes"
     assert refusal(unpack, b"\xcb\x40\x5e\xc0" + b"\0" * 6).got == "1 byte"  # 123.0, no brace
+
+
+def test_gzip_is_told_so() -> None:
+    error = refusal(unpack, gzip.compress(b"\x80"))
+    assert error.msg == "this looks like gzip, and compressed bodies are not supported yet"
+    assert error.expected == "msgpack"
+    assert refusal(unpack, b"\x1f\x00").got == "1 byte"
 
 
 @pytest.mark.parametrize("body", [b'{"x": [[[1]]]}', b"{}", b"[1, 2]"])

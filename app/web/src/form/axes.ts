@@ -72,16 +72,18 @@ export function paddingControl(control: Control, names: readonly string[]): Chil
   };
   const pairs = () => Array.from({ length: dimsOf(control) }, (_, axis) => [pair(axis, 0), pair(axis, 1)]);
   const choose = (next: string) => set(next === "number" ? pair(0, 0) : next === "pairs" ? pairs() : next);
-  const list: Option[] = [
+  // Causal padding is of one axis alone; what a link asks for all the same is shown, and why it is refused.
+  const offered = () => names.filter((name) => name !== "causal" || dimensions() === 1 || mode() === name);
+  const list = (): Option[] => [
     { value: "number", label: "equal" }, { value: "pairs", label: "low, high" },
-    ...names.map((name) => ({ value: name, label: name.replaceAll("_", " ") })),
+    ...offered().map((name) => ({ value: name, label: name.replaceAll("_", " ") })),
   ];
   const sideStepper = (axis: number, side: 0 | 1, letter: string) => stepper({
     label: `${labelOf(field.name)} ${letter} ${side ? "high" : "low"}`, value: () => pair(axis, side), minimum: 0, maximum: 32,
     onChange: (next) => set(pairs().map((both, at) => (at === axis ? both.map((v, s) => (s === side ? next : v)) : both))),
   });
   return [
-    select(`${labelOf(field.name)}, how`, () => list, mode, choose),
+    select(`${labelOf(field.name)}, how`, list, mode, choose),
     () => mode() === "number" && stepper({ label: labelOf(field.name), value: () => pair(0, 0), minimum: 0, maximum: 32, onChange: set }),
     () => mode() === "pairs" && h("span", { class: "axes-list" }, [...AXES[dimensions()]].map((letter, axis) =>
       h("span", { class: "axis" }, h("i", null, letter), sideStepper(axis, 0, letter), sideStepper(axis, 1, letter)))),
