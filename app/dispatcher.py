@@ -133,7 +133,8 @@ class Dispatcher:
 
         Raises:
             LimitExceeded, QueueFull, ShuttingDown, WorkersUnavailable: it was not accepted.
-            DeadlineExceeded, WorkerCrashed, ComputeFailed, engine.EngineError: what became of it.
+            DeadlineExceeded, WorkerCrashed, ComputeFailed, MemoryError, engine.EngineError: what
+                became of it.
         """
         pending = self._accept(job)
         try:

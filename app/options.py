@@ -34,7 +34,8 @@ def _integer(text: str, row: Row) -> int:
 
 
 def _number(text: str, _: Row) -> float:
-    if math.isfinite(value := float(text)):
+    # Python takes 1_000 for a number; of whole ones it is none here either.
+    if "_" not in text and math.isfinite(value := float(text)):
         return value
     raise ValueError
 

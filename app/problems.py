@@ -333,10 +333,10 @@ KINDS: Final = (
         500,
         "worker-crashed",
         "Workers crashed",
-        "Process after process ended, ran out of memory, or was ended at max_compute_s, while it "
-        "computed this request and nothing else, so it was not given to another. That is a mistake "
-        "of ours, or of a machine with too little memory, or too slow for what max_flops lets in; "
-        "please report it with the request id.",
+        "Process after process ended, was killed, or was ended at max_compute_s, while it computed "
+        "this request and nothing else, so it was not given to another. That is a mistake of ours, "
+        "or of a machine with too little memory, or too slow for what max_flops lets in; please "
+        "report it with the request id.",
     ),
     INTERNAL,
 )

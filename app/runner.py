@@ -28,6 +28,7 @@ from app.wire import Piece
 from app.workers.offload import copying
 from app.workers.task import (
     BLAME,
+    EXHAUSTED,
     FATAL_BLAME,
     STUCK,
     ComputeFailed,
@@ -242,7 +243,7 @@ class Runner:
             members[0].blame += BLAME.get(reason, 1.0)
             if members[0].blame >= FATAL_BLAME:
                 limit_s = self._max_compute_s if reason == STUCK else None
-                members[0].fail(WorkerCrashed(limit_s))
+                members[0].fail(MemoryError() if reason == EXHAUSTED else WorkerCrashed(limit_s))
         self._again(members, alone=True)
 
     def _failed(self, members: list[Pending], error: Exception) -> None:

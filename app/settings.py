@@ -157,7 +157,11 @@ class Settings:
         10.0, "Longest wait for a request's headers to arrive whole.", unit="s", low=0.1, limit=True
     )
     body_timeout_s: float = row(
-        120.0, "Longest wait for a request's body to arrive whole.", unit="s", low=0.1, limit=True
+        120.0,
+        "Longest wait for a request with a body to arrive whole, from its first byte on.",
+        unit="s",
+        low=0.1,
+        limit=True,
     )
     answer_timeout_s: float = row(
         60.0,

@@ -35,6 +35,7 @@ from app.workers.pool import Pool
 from app.workers.task import (
     BLAME,
     CRASHED,
+    EXHAUSTED,
     FATAL_BLAME,
     STOP_GRACE_S,
     STUCK,
@@ -134,7 +135,7 @@ class Desk:
         Raises:
             ServiceError, engine.EngineError: what `decode` and `decode_plan` raise.
             QueueFull, ShuttingDown, WorkersUnavailable: it was not accepted.
-            DeadlineExceeded, WorkerCrashed, ComputeFailed: what became of it.
+            DeadlineExceeded, WorkerCrashed, ComputeFailed, MemoryError: what became of it.
         """
         size = len(body)
         self._admission.acquire(size, time.monotonic(), visitor)
@@ -155,7 +156,7 @@ class Desk:
         """Write an answer, as `encode` does; cancelling this withdraws it.
 
         Raises:
-            ShuttingDown, WorkersUnavailable, DeadlineExceeded, WorkerCrashed, ComputeFailed.
+            ShuttingDown, WorkersUnavailable, DeadlineExceeded, WorkerCrashed, ComputeFailed, MemoryError.
         """
         letter = Writing(dict(tensors), info, exchange)
         return cast(memoryview, await self._done(letter, caller, deadline))
@@ -212,7 +213,8 @@ class Desk:
             order.blame += BLAME.get(death.reason, 1.0)
             if order.blame >= FATAL_BLAME:
                 limit_s = self._limits.work_s if death.reason == STUCK else None
-                order.fail(WorkerCrashed(limit_s))
+                exhausted = death.reason == EXHAUSTED
+                order.fail(MemoryError() if exhausted else WorkerCrashed(limit_s))
             self._waiting.again(order)
             raise
         except Exception as error:  # noqa: BLE001 - it is the answer

@@ -222,7 +222,7 @@ async def test_a_request_that_takes_all_memory_is_named_and_its_mates_are_answer
         gate.open()
         await held
         assert [(await task).body for task in tasks] == list(map(expected, mates))
-        with pytest.raises(WorkerCrashed):
+        with pytest.raises(MemoryError):
             await greedy
     assert set(rig.observer.restarts) == {"memory"}
     # Once in company, then alone; the last death may not have been told when its answer was.

@@ -100,6 +100,7 @@ def test_texts_are_read(name: str, text: str, value: object) -> None:
         ("max_body_bytes", "1GB", "an integer from 0 to 1e+19, or one with KiB, MiB or GiB"),
         ("drain_timeout_s", "nan", "a number from 0 to 1e+19"),
         ("drain_timeout_s", "inf", "a number from 0 to 1e+19"),
+        ("drain_timeout_s", "1_0", "a number from 0 to 1e+19"),
         ("max_queue_bytes", "9" * 400, "an integer from 0 to 1e+19"),
         ("max_queue_requests", "1e99", "an integer from 1 to 1e+19"),
         ("max_caller_rate", "1e-320", "0, or at least 1e-06"),

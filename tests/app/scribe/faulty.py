@@ -14,7 +14,8 @@ from app.workers.channel import Message
 from tests.app import gates
 
 DIE, FAIL, FOR_EVER, AT_GATE = b'"die"', b'"fail"', b'"for ever"', b'{"at gate":0}'
-"""Crash; raise; never end; wait for the gate."""
+STARVE = b'"starve"'
+"""Crash; raise; never end; wait for the gate; have no memory left."""
 
 
 def misbehaving(message: Message, arena: MappedFile) -> Message:
@@ -25,6 +26,8 @@ def misbehaving(message: Message, arena: MappedFile) -> Message:
         os.kill(os.getpid(), signal.SIGSEGV)
     if body == FAIL:
         return {"failed": "as asked"}
+    if body == STARVE:
+        return {"exhausted": True}
     if body == FOR_EVER:
         threading.Event().wait()
     if body == AT_GATE:

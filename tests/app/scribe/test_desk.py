@@ -35,7 +35,7 @@ from app.scribe.process import Scribe, ScribeOptions
 from app.visitor import Visitor
 from app.wire import PlanRequest, Request, encode
 from app.workers import pool
-from app.workers.task import SUSPENDED, ComputeFailed
+from app.workers.task import EXHAUSTED, SUSPENDED, ComputeFailed
 from tests.app.dispatching import PATIENCE_S, scenario
 from tests.app.gates import Gate
 from tests.app.limits import decode_limits
@@ -185,6 +185,15 @@ async def test_one_that_is_suspended_is_replaced(gate: Gate) -> None:
         await rig.pass_on(gate)
         await held
     assert rig.deaths == [SUSPENDED]
+
+
+@scenario
+async def test_a_letter_that_takes_all_memory_is_told_so() -> None:
+    async with at_desk() as rig:
+        with pytest.raises(MemoryError):
+            await rig.read(faulty.STARVE)
+        assert x_of(await rig.read()) == [[[1, 2, 3]]]
+    assert set(rig.deaths) == {EXHAUSTED}
 
 
 @scenario
