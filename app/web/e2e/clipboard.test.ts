@@ -81,10 +81,10 @@ it("what does not fit is left out, what is no number is named and changes nothin
   await done();
 });
 
-it("nothing is pasted where cells are about to stand elsewhere", async () => {
+it("what is pasted while another size is awaited stands where it was pasted; nothing is, while another layer is", async () => {
   const { page, done } = await open(browser, link({ ...LAYER, c: 1 }), { permissions });
   let release = () => undefined as void;
-  const held = new Promise<void>((resolve) => (release = resolve));
+  let held = new Promise<void>((resolve) => (release = resolve));
   await page.route("**/v1/**", async (route) => {
     await held;
     await route.continue();
@@ -92,12 +92,19 @@ it("nothing is pasted where cells are about to stand elsewhere", async () => {
   await page.getByRole("button", { name: "increase Input W" }).click();
   await page.locator('.page[data-stale="1"]').waitFor();
   await paste(page, "x", "1 2\n3 4");
+  release();
+  await page.waitForFunction(() => window.convoke.value("x").length === 20);
+  await settled(page);
+  const block = [1, 2, 0, 0, 0, 3, 4, ...Array<number>(13).fill(0)];
+  expect(await value(page, "x")).toEqual(block);
+  held = new Promise((resolve) => (release = resolve));
+  await page.getByRole("combobox", { name: "Operation" }).selectOption("max_pool");
+  await page.locator('.page[data-stale="1"]').waitFor();
+  await paste(page, "x", "5 6");
   await notice(page).getByText("Nothing was pasted into X: the layer has changed, and its grids have yet to follow.").waitFor();
   release();
   await settled(page);
-  expect(await value(page, "x")).toEqual(Array(20).fill(0));
-  await paste(page, "x", "1 2\n3 4");
-  await page.waitForFunction(() => window.convoke.value("x")[6] === 4);
+  expect((await value(page, "x")).includes(5)).toBe(false);
   await done();
 });
 

@@ -1,4 +1,4 @@
-/** What is typed and refused: it is said where it was typed, and no longer than it is so. */
+/** What is typed stays in its place; what is refused is said where it was typed, and no longer than it is so. */
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -106,5 +106,39 @@ it("buttons say what they do, and fields \"auto\" only where the service settles
   expect([await empty("Stride"), await empty("Kernel")]).toEqual([["auto", "auto"], ["", null]]);
   await go(page, link({ op: "adaptive_avg_pool", config: { output_size: null } }));
   expect(await empty("Output size")).toEqual(["same", "same"]);
+  await done();
+});
+
+it("a diagonal stays one in every size, and all of it comes back; a link has what is on show", async () => {
+  const how = { permissions: ["clipboard-read", "clipboard-write"] };
+  const { page, done } = await open(browser, link({ op: "conv", c: 1, o: 1, size: "5.5", x: "zeros.1", config: {} }), how);
+  await page.locator(grid("x")).focus();
+  await page.keyboard.press("Control+Home");
+  for (let at = 0; at < 5; at += 1) {
+    await page.keyboard.type(String(at + 1));
+    await page.keyboard.press("Enter");
+    for (const key of ["ArrowDown", "ArrowRight"]) await page.keyboard.press(key);
+  }
+  const x = (of: Page) => of.evaluate(() => Array.from(window.convoke.value("x")));
+  const diagonal = (side: number) => Array.from({ length: side * side }, (_, at) => (at % (side + 1) === 0 && at < 5 * side ? at / (side + 1) + 1 : 0));
+  await expect.poll(() => x(page)).toEqual(diagonal(5));
+  const size = async (side: number) => {
+    for (const name of ["Input H", "Input W"]) await type(page, name, String(side));
+    await settled(page);
+    expect(await x(page), String(side)).toEqual(diagonal(side));
+  };
+  const shared = async () => {
+    await page.getByRole("button", { name: "Share" }).click();
+    await page.getByText("is on the clipboard").waitFor();
+    const again = await open(browser, new URL(await page.evaluate(() => navigator.clipboard.readText())).hash);
+    expect(await x(again.page)).toEqual(await x(page));
+    await again.done();
+  };
+  await size(6);
+  await shared();
+  await size(3);
+  await shared();
+  await size(5);
+  await size(7);
   await done();
 });

@@ -1,13 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { Client } from "../src/client";
 import { signal } from "../src/core/signal";
+import { fill, realise } from "../src/data/fill";
+import { readFill, writeFill } from "../src/data/text";
 import { buildLayer } from "../src/math/build";
 import { App, FIRST_BOARD } from "../src/state/app";
 import { planeWords } from "../src/state/channels";
 import type { Key } from "../src/state/key";
 import type { Served } from "../src/state/served";
 import { type Editable, start } from "../src/state/spec";
-import { readHash } from "../src/state/url";
+import { linkedOf, readHash } from "../src/state/url";
 
 /** A page that shows a max pool of 2×2, two samples, without overlap; nothing answers it. */
 function shown(side: number): App {
@@ -21,7 +23,9 @@ function show(app: App, side: number): void {
   const shapes = { x: [2, 1, 2 * side, 2 * side], y: [2, 1, side, side] };
   const given = { x: new Float32Array(8 * side * side), dy: new Float32Array(2 * side * side) };
   const layer = buildLayer("max_pool", config, { shapes, padding: [[0, 0], [0, 0]] }, given);
-  app.session.served.set({ spec: { ...start("max_pool"), config }, shapes, given, made: {}, layer } as unknown as Served);
+  const spec = { ...start("max_pool"), config };
+  app.session.draft.set(spec);
+  app.session.served.set({ spec, shapes: { ...shapes, indices: shapes.x }, given, made: {}, layer } as unknown as Served);
 }
 
 describe("a sweep", () => {
@@ -134,5 +138,53 @@ describe("a cell", () => {
     for (const value of [9, -1, 2.7]) {
       expect(edit("indices", value)).toEqual([undefined, `Nothing was changed. The cell: expected a whole number from 0 to 8, got ${value}.`]);
     }
+  });
+
+  it("takes none while another layer is asked for, in which it has no place", () => {
+    const app = shown(2);
+    const wanted = start("max_pool", 3);
+    app.session.draft.set(wanted);
+    app.edit("x", 0, 1);
+    expect(app.session.draft()).toBe(wanted);
+    expect(app.notice()).toMatch(/^Nothing was changed: the layer has changed/);
+  });
+
+  it("typed in one size stays in its place in another, in the links too", () => {
+    const app = shown(2);
+    const wide = (cols: number) => app.session.change((spec) => ({ ...spec, size: [4, cols] }));
+    const x = () => writeFill(linkedOf(app).spec.fills.x);
+    app.session.change((spec) => ({ ...spec, channels: 1, samples: 2, size: [4, 4] }));
+    for (const index of [0, 5, 10, 15]) app.edit("x", index, 9);
+    expect(x()).toBe("integers.66~0:9,5:9,10:9,15:9");
+    wide(5);
+    expect(x()).toBe("integers.66~0:9,6:9,12:9,18:9");
+    wide(2);
+    expect(x()).toBe("integers.66~0:9,3:9");
+    wide(4);
+    expect(x()).toBe("integers.66~0:9,5:9,10:9,15:9");
+  });
+
+  it("given as a number stays in its place, and a link has all that is on show", () => {
+    const app = shown(2);
+    const two = { ...fill("ones"), data: Float32Array.of(5, 6, 7, 8) };
+    app.session.want({ ...start("max_pool"), size: [2, 2], fills: { ...start("max_pool").fills, x: two } });
+    const x = (cols: number) => {
+      app.session.change((spec) => ({ ...spec, size: [2, cols] }));
+      const read = readFill(writeFill(linkedOf(app).spec.fills.x))!;
+      expect(realise(read, [1, 1, 2, cols])).toEqual(realise(app.session.draft().fills.x, [1, 1, 2, cols]));
+      return [...realise(read, [1, 1, 2, cols])];
+    };
+    expect([x(3), x(1), x(2)]).toEqual([[5, 6, 1, 7, 8, 1], [5, 7], [5, 6, 7, 8]]);
+  });
+
+  it("of dY stays in its place too, where a link came without saying what size it was typed in", () => {
+    const app = shown(2);
+    const { spec } = readHash("#op=max_pool&size=6.6&dy=ones.1~0:2,3:3");
+    const y = (side: number) => {
+      app.session.change((one) => ({ ...one, size: [side, side] }));
+      return writeFill(linkedOf(app).spec.fills.dy);
+    };
+    app.session.want({ ...spec, config: { kernel: 3, stride: 3 } });
+    expect([y(9), y(3), y(6)]).toEqual(["ones.1~0:2,4:3", "ones.1~0:2", "ones.1~0:2,3:3"]);
   });
 });

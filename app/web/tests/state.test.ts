@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Client, type ConvokeError, ForeignError, GatewayError, NetworkError, ProblemError, ProtocolError } from "../src/client";
-import { edited as editedAll, type Fill, fill, realise, realiseIndices } from "../src/data/fill";
+import { edited as editedAll, type Fill, fill, placed, realise, realiseIndices, within } from "../src/data/fill";
 import { MOST_BYTES, packNumbers } from "../src/data/pack";
 import { fillPreset, PRESETS } from "../src/data/presets";
 import { isPacked, packFill, readFill, unpackFill, writeFill } from "../src/data/text";
@@ -15,12 +15,15 @@ import { Session } from "../src/state/session";
 import { givenShapes, OPERATIONS, start, withField } from "../src/state/spec";
 import { type Linked, readHash, writeHash } from "../src/state/url";
 
-const edited = (of: Fill, index: number, value: number) => editedAll(of, new Map([[index, value]]));
+const LARGE = [16, 16, 8, 8];
+const edited = (of: Fill, index: number, value: number, shape = LARGE) => editedAll(of, new Map([[index, value]]), shape);
+/** As a link brings it: flat in whichever shape it is asked for. */
+const plain = ({ shapes: _, ...rest }: Fill): Fill => rest;
 
 describe("contents", () => {
   it("come back from their text, edits and raw numbers included", () => {
     const some = edited(edited(fill("random", 12), 3, -0.1), 0, 1e-9);
-    expect(readFill(writeFill(some))).toEqual(some);
+    expect(readFill(writeFill(some))).toEqual(plain(some));
     const raw = { ...fill("zeros"), data: Float32Array.of(1.1, NaN, -0) };
     expect([...realise(readFill(writeFill(raw))!, [1, 1, 3])].map(Object.is.bind(null, -0))).toEqual([false, false, true]);
     for (const bad of ["", "nope.1", "ones.x", "ones.1~a:b", "ones.1~-1:2", "raw:***", "raw:abc"]) {
@@ -37,7 +40,7 @@ describe("contents", () => {
     const read = readFill(writeFill(some))!;
     values.forEach((value, at) => expect(Object.is(read.edits.get(at), Math.fround(value)), String(value)).toBe(true));
     expect(writeFill(edited(fill("ones"), 3, 0.1))).toBe("ones.1~3:0.1");
-    const both = edited({ ...fill("zeros"), data: Float32Array.of(1, 2, 3) }, 1, 9);
+    const both = edited({ ...fill("zeros"), data: Float32Array.of(1, 2, 3) }, 1, 9, [1, 1, 3]);
     expect([...realise(readFill(writeFill(both))!, [1, 1, 3])]).toEqual([1, 9, 3]);
   });
 
@@ -85,6 +88,45 @@ describe("contents", () => {
     expect([...fillPreset("sobelx", [1, 1, 3, 3], 1)]).toEqual([-1, 0, 1, -2, 0, 2, -1, 0, 1]);
   });
 
+  it("keep the places of their cells in every shape; what is outside of one comes back with the next", () => {
+    const typed = editedAll(fill("zeros"), new Map([[0, 1], [3, 2], [6, 3], [9, 4]]), [1, 2, 3, 2]);
+    expect([...realise(typed, [1, 2, 3, 2])]).toEqual([1, 0, 0, 2, 0, 0, 3, 0, 0, 4, 0, 0]);
+    expect([...realise(typed, [1, 2, 2, 3])]).toEqual([1, 0, 0, 0, 2, 0, 3, 0, 0, 0, 4, 0]);
+    expect([...realise(typed, [2, 1, 2, 2])]).toEqual([1, 0, 0, 2, 0, 0, 0, 0]);
+    const more = editedAll(typed, new Map([[1, 8], [3, 9]]), [2, 1, 1, 2]);
+    expect([...realise(more, [2, 1, 1, 2])]).toEqual([1, 8, 0, 9]);
+    expect([...realise(more, [1, 2, 3, 2])]).toEqual([1, 8, 0, 2, 0, 0, 3, 0, 0, 4, 0, 0]);
+    expect([...realise(more, [2, 2, 1, 2])]).toEqual([1, 8, 3, 0, 0, 9, 0, 0]);
+  });
+
+  it("given as numbers keep their places, over the preset, under what is typed later", () => {
+    const given = placed({ ...fill("ramp"), data: Float32Array.of(10, 11, 12, 13) }, [1, 1, 2, 2]);
+    expect([...realise(given, [1, 1, 3, 3])]).toEqual([10, 11, 2, 12, 13, 5, 6, 7, 8]);
+    expect([...realise(given, [1, 1, 1, 2])]).toEqual([10, 11]);
+    const typed = editedAll(given, new Map([[3, 1], [8, 2]]), [1, 1, 3, 3]);
+    expect([...realise(typed, [1, 1, 3, 3])]).toEqual([10, 11, 2, 1, 13, 5, 6, 7, 2]);
+    expect([...realise(typed, [1, 1, 2, 2])]).toEqual([10, 11, 1, 13]);
+    expect([...realise(placed({ ...fill("ones"), data: Float32Array.of(7) }, [1, 1, 2]), [1, 1, 1])]).toEqual([1]);
+  });
+
+  it("are written as what a shape shows, and nothing else", () => {
+    const typed = edited(placed({ ...fill("ramp"), data: Float32Array.of(4, 5) }, [1, 1, 2]), 2, 6, [1, 1, 3]);
+    for (const shape of [[1, 1, 1], [1, 1, 2], [1, 1, 3], [2, 1, 4]]) {
+      const read = readFill(writeFill(within(typed, shape)))!;
+      expect(realise(read, shape)).toEqual(realise(typed, shape));
+      expect(within(read, shape)).toBe(read);
+      expect(within(typed, shape)).toBe(within(typed, shape));
+    }
+    expect(writeFill(within(edited(fill("ones"), 5, 2, [1, 1, 2, 3]), [1, 1, 1, 3]))).toBe("ones.1");
+  });
+
+  it("typed as indices stay in their places, and the numbers that they are", () => {
+    const typed = edited(fill("integers", 5), 3, 20, [1, 1, 2, 2]);
+    expect(realiseIndices(typed, [1, 1, 3, 3], [7, 7])[4]).toBe(20);
+    expect(realiseIndices(typed, [1, 1, 2, 2], [5, 5])[3]).toBe(20);
+    expect(realiseIndices(typed, [1, 1, 2, 2], [4, 4])).toEqual(realiseIndices(fill("integers", 5), [1, 1, 2, 2], [4, 4]));
+  });
+
   it("of indices point to distinct places inside the plane", () => {
     const indices = [...realiseIndices(fill("integers", 5), [1, 1, 3, 3], [7, 7])];
     expect(new Set(indices).size).toBe(9);
@@ -103,7 +145,7 @@ describe("links", () => {
     const changed: Linked = {
       ...first, view: "request", pinned: null, direction: "forward", step: 3,
       pick: { n: 1, c: 2, o: 0, xd: 0, yd: 1, kd: 0 }, board: { kernel: 5, stride: 3, padding: 1, weights: "random" },
-      spec: { ...first.spec, bias: true, config: { stride: [2, 1], padding: "same" }, fills: { ...first.spec.fills, x: edited(fill("ramp"), 2, 0.5) } },
+      spec: { ...first.spec, bias: true, config: { stride: [2, 1], padding: "same" }, fills: { ...first.spec.fills, x: plain(edited(fill("ramp"), 2, 0.5)) } },
     };
     expect(round(changed)).toEqual(changed);
     expect(writeHash(first).length).toBeLessThan(40);

@@ -1,8 +1,10 @@
 /** A tensor's contents as a recipe: a preset, a seed, single cells changed; or all numbers as they are. */
 
-import { size } from "../math/shape";
+import { around, moved, same, size } from "../math/shape";
 import { fillPreset, type PresetName } from "./presets";
 import { uniform } from "./rng";
+
+type Shape = readonly number[];
 
 export interface Fill {
   readonly preset: PresetName;
@@ -10,38 +12,80 @@ export interface Fill {
   readonly edits: ReadonlyMap<number, number>;
   /** Numbers from a file or a link; cells beyond them come from the preset. */
   readonly data?: Float32Array;
+  /** The shapes that the two are flat in: cells keep their places in any other. Without them, the one that is asked for. */
+  readonly shapes?: { readonly edits: Shape; readonly data: Shape };
 }
 
 export function fill(preset: PresetName, seed = 1): Fill {
   return { preset, seed, edits: new Map() };
 }
 
-export function edited(of: Fill, values: ReadonlyMap<number, number>): Fill {
-  const edits = new Map(of.edits);
-  for (const [index, value] of values) edits.set(index, Math.fround(value));
-  return { ...of, edits };
+const shapesOf = (of: Fill, shape: Shape) => of.shapes ?? { edits: shape, data: shape };
+
+/** Contents that keep their cells' places from now on: those in `shape`, unless they have others. A preset alone suits any. */
+export function placed(of: Fill, shape: Shape): Fill {
+  return !of.shapes && (of.data || of.edits.size > 0) ? { ...of, shapes: shapesOf(of, shape) } : of;
 }
 
-const realised = new WeakMap<Fill, { shape: string; data: Float32Array }>();
-
-/** The numbers; worked out once for each recipe and shape, and not to be written to. */
-export function realise(of: Fill, shape: readonly number[]): Float32Array {
-  const key = shape.join();
-  const known = realised.get(of);
-  if (known?.shape === key) return known.data;
-  const data = make(of, shape);
-  realised.set(of, { shape: key, data });
-  return data;
+/** Cells of one shape where they are in another; those outside of it are left out. */
+function* carried(cells: Iterable<readonly [number, number]>, from: Shape, to: Shape): Generator<[number, number]> {
+  for (const [index, value] of cells) {
+    const at = moved(index, from, to);
+    if (at >= 0) yield [at, value];
+  }
 }
 
-function make(of: Fill, shape: readonly number[]): Float32Array {
-  const out = of.data?.length === size(shape) ? of.data.slice() : fillPreset(of.preset, shape, of.seed);
-  for (const [index, value] of of.edits) if (index < out.length) out[index] = value;
+/** @param shape the one that `values` are flat in. Older edits outside of it stay: they are kept in a shape around both. */
+export function edited(of: Fill, values: ReadonlyMap<number, number>, shape: Shape): Fill {
+  const before = shapesOf(of, shape);
+  const whole = around(before.edits, shape);
+  const edits = new Map(carried(of.edits, before.edits, whole));
+  for (const [index, value] of carried(values, shape, whole)) edits.set(index, Math.fround(value));
+  return { ...of, edits, shapes: { edits: whole, data: before.data } };
+}
+
+/** Has `make` work each recipe out once for the shape that it was last wanted in. */
+function once<T>(make: (of: Fill, shape: Shape) => T): (of: Fill, shape: Shape) => T {
+  const known = new WeakMap<Fill, { readonly shape: Shape; readonly made: T }>();
+  return (of, shape) => {
+    const last = known.get(of);
+    if (last && same(last.shape, shape)) return last.made;
+    const made = make(of, shape);
+    known.set(of, { shape, made });
+    return made;
+  };
+}
+
+/** The numbers below the edits. Data of the wrong size are left out. */
+function ground(of: Fill, shape: Shape): Float32Array {
+  const from = shapesOf(of, shape).data;
+  const data = of.data?.length === size(from) ? of.data : null;
+  if (data && same(from, shape)) return data.slice();
+  const out = fillPreset(of.preset, shape, of.seed);
+  for (const [at, value] of carried(data?.entries() ?? [], from, shape)) out[at] = value;
   return out;
 }
 
-/** Distinct targets for unpooling: one random cell in each block of the output plane. */
-export function realiseIndices(of: Fill, shape: readonly number[], output: readonly number[]): Float32Array {
+/** The numbers, which are not to be written to. */
+export const realise = once((of, shape) => {
+  const out = ground(of, shape);
+  for (const [at, value] of carried(of.edits, shapesOf(of, shape).edits, shape)) out[at] = value;
+  return out;
+});
+
+/** A recipe of what `shape` shows and no more, flat in it: what leaves the page is such. */
+export const within = once((of, shape): Fill => {
+  const { edits, data } = shapesOf(of, shape);
+  if (same(edits, shape) && same(data, shape)) return of;
+  const { preset, seed } = of;
+  return { preset, seed, edits: new Map(carried(of.edits, edits, shape)), ...(of.data && { data: ground(of, shape) }) };
+});
+
+/**
+ * Distinct targets for unpooling: one random cell in each block of the output plane. A typed one stays the number that it was
+ * typed as, whatever cell that is in an output of another size; beyond that plane the random one stands in its place.
+ */
+export function realiseIndices(of: Fill, shape: Shape, output: Shape): Float32Array {
   const next = uniform(of.seed);
   const input = shape.slice(2);
   const plane = size(output);
@@ -59,8 +103,8 @@ export function realiseIndices(of: Fill, shape: readonly number[], output: reado
     }
     return index;
   });
-  for (const [index, value] of of.edits) {
-    if (index < out.length && value >= 0 && value < plane) out[index] = Math.floor(value);
+  for (const [at, value] of carried(of.edits, shapesOf(of, shape).edits, shape)) {
+    if (value >= 0 && value < plane) out[at] = Math.floor(value);
   }
   return out;
 }

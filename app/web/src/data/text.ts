@@ -1,6 +1,7 @@
 /**
  * Recipes as text, for links: `preset.seed`, or all numbers as `raw:` and base64url of their bytes; then, after a `~`,
  * edits as `index:value,…`. Many numbers are packed: `z:…` stands in place of all numbers, or of the edits, or of both.
+ * A text has no shape: it is flat in the one on show, and so is made (`within`) the recipe that is written.
  */
 
 import { type Fill, fill } from "./fill";

@@ -39,7 +39,7 @@ export function panel(app: App): HTMLElement {
     h("div", { class: "operation" },
       row("Operation", [select("Operation",
         () => Object.entries(OPERATIONS).map(([value, label]) => ({ value, label })), op,
-        (next) => app.leap(() => session.want(switched(session.draft(), next)))), unfold])),
+        (next) => app.leap(() => session.change((spec) => switched(spec, next)))), unfold])),
     refused(app, fields, open),
     // Takes the focus from a press on what has none, as buttons have in Safari, so that Escape is still heard.
     h("div", { class: "settings", id: "layer-settings", tabindex: -1 },

@@ -234,15 +234,17 @@ export class App {
   /** Sets a cell of a tensor that is the user's, where it takes the value. */
   edit(role: Editable, index: number, value: number): void {
     const { test, words } = wantedBy(role, this.shapes().y!);
-    if (test(value)) this.editAll(role, new Map([[index, value]]));
+    if (this.session.replaced) this.notice.set("Nothing was changed: the layer has changed, and its grids have yet to follow.");
+    else if (test(value)) this.editAll(role, new Map([[index, value]]));
     else this.notice.set(`Nothing was changed. The cell: expected ${words}, got ${value}.`);
   }
 
-  /** Sets several of them as one change. */
+  /** Sets several of them, where they are in the layer on show, as one change. */
   editAll(role: Editable, values: ReadonlyMap<number, number>): void {
+    const shape = this.session.served.peek()!.shapes[role];
     this.session.change((spec) => ({
       ...spec,
-      fills: { ...spec.fills, [role]: edited(spec.fills[role], values) },
+      fills: { ...spec.fills, [role]: edited(spec.fills[role], values, shape) },
     }), role);
   }
 

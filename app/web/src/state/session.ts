@@ -5,6 +5,7 @@ import { batch, memo, signal } from "../core/signal";
 import { faults } from "./fault";
 import { Latest } from "./latest";
 import { guessOutput } from "./guess";
+import { holdPlaces } from "./places";
 import { askPlan, plannedOutput, planRequest, serve, type Served } from "./served";
 import type { Spec } from "./spec";
 
@@ -92,7 +93,8 @@ export class Session {
   }
 
   change(change: (spec: Spec) => Spec, field = ""): void {
-    const before = this.draft.peek();
+    const draft = this.draft.peek();
+    const before = holdPlaces(draft, this.outputOf(draft));
     const next = change(before);
     // What there is needs no asking, but settles what was refused in its place.
     if (alike(before, next)) {
@@ -124,10 +126,18 @@ export class Session {
     this.trouble.set(null);
   }
 
-  /** The layer that is asked for is not the one on show, beside its numbers: cells stand elsewhere in it. */
-  get reshaped(): boolean {
-    const served = this.served.peek();
-    return served !== null && keyOf(served.spec) !== keyOf(this.draft.peek());
+  /** Another operation or dimension is asked for than is on show: the cells on show have no places in it. */
+  get replaced(): boolean {
+    const [shown, wanted] = [this.served.peek()?.spec, this.draft.peek()];
+    return shown !== undefined && (shown.op !== wanted.op || shown.dims !== wanted.dims);
+  }
+
+  /** The shape of a layer's output, in the page's order: as it was answered, planned or guessed; null where it was not. */
+  outputOf(spec: Spec): readonly number[] | null {
+    const served = this.served();
+    if (served && keyOf(served.spec) === keyOf(spec)) return served.shapes.y;
+    const known = this.known(spec);
+    return known ? plannedOutput(spec, known) : guessOutput(spec);
   }
 
   /** Whether the service would plan this layer; false where it refuses. */

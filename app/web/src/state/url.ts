@@ -5,6 +5,7 @@ import { isPacked, packFill, readFill, unpackFill, writeFill } from "../data/tex
 import type { Role } from "../math/layer";
 import { FIRST_IMAGE, type ImageSettings, readImage, writeImage } from "../views/image/settings";
 import { type App, type Board, type Cell, FIRST_BOARD, FIRST_CELL, FIRST_PICK, isFirst, mostPadding, type Pick, type View, VIEWS } from "./app";
+import { onShow } from "./places";
 import { CAPS, type Config, type Editable, OPERATIONS, type Spec, start } from "./spec";
 
 const VERSION = "1";
@@ -33,7 +34,7 @@ export interface Linked {
 /** @param spec the layer: as it is asked for, which may not have been answered yet. */
 export function linkedOf(app: App, spec = app.session.draft()): Omit<Linked, "ignored"> {
   return {
-    view: app.view(), spec, pinned: shownCell(app),
+    view: app.view(), spec: onShow(spec, app.session.outputOf(spec)), pinned: shownCell(app),
     pick: app.wish(), direction: app.direction(), step: app.playing() ? null : app.step(), board: app.board(), image: app.image(),
     own: app.view() === "image" && app.picture() !== null,
   };

@@ -15,7 +15,7 @@ export function paste(app: App, role: Role, text: string, index: number): void {
     app.notice.set(`${name} is worked out from the others: numbers can be pasted into those.`);
     return;
   }
-  if (app.session.reshaped) {
+  if (app.session.replaced) {
     app.notice.set(`Nothing was pasted into ${name}: the layer has changed, and its grids have yet to follow.`);
     return;
   }

@@ -3,7 +3,7 @@
 import { type Child, h } from "../../core/dom";
 import { computed, effect, memo, type Read } from "../../core/signal";
 import { full } from "../../core/format";
-import { fill } from "../../data/fill";
+import { fill, within } from "../../data/fill";
 import { PRESETS, type PresetName } from "../../data/presets";
 import { menu, stepper } from "../../form/widgets";
 import { type GridView, gridView } from "../../grid/view";
@@ -139,7 +139,10 @@ function depth(app: App, role: Role): Child {
 /** What a tensor is filled with, and the brush. */
 function fillMenu(app: App, role: Editable): HTMLElement {
   const { session } = app;
-  const now = () => session.draft().fills[role];
+  const now = memo(() => {
+    const [of, shape] = [session.draft().fills[role], session.served()?.shapes[role]];
+    return shape ? within(of, shape) : of;
+  });
   const put = (preset: PresetName, seed: number) => session.change((spec) => ({
     ...spec, fills: { ...spec.fills, [role]: fill(preset, seed) },
   }), role);
