@@ -104,6 +104,9 @@ chaos: $(DEVELOPMENT) ## workers, server and clients harmed at random for five m
 fuzz: $(DEVELOPMENT) ## a million mutants of the corpus for each format (FUZZ_EXECUTIONS=..., FUZZ_SEED=...)
 	FUZZ_EXECUTIONS=$(or $(FUZZ_EXECUTIONS),1000000) FUZZ_SEED=$(or $(FUZZ_SEED),1) $(BIN)/python -m pytest tests/fuzz
 
+check-kernel: $(DEVELOPMENT) ## a convolution of your own against a running service (KERNEL=my_kernel.py URL=...)
+	$(BIN)/python examples/check_kernel.py --url $(URL) --kernel $(or $(KERNEL),examples/kernel.py)
+
 example-photo: $(DEVELOPMENT) ## a photograph through the layers of a running service -> docs/photo.png (URL=...)
 	$(BIN)/python examples/photo.py --url $(URL) --output docs/photo.png
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -38,7 +39,48 @@ def _kept(script: str) -> Path:
     return ROOT / "docs" / Path(script).with_suffix(".png")
 
 
-@pytest.mark.parametrize("script", ["photo.py", "train_digits.py"])
+def test_a_kernel_that_is_right_is_told_so(service: Running, tmp_path: Path) -> None:
+    run = _run("check_kernel.py", "--url", service.url, "--layers", "20", cwd=tmp_path)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.startswith("20 layers are right; ")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("slice(k * d, k * d + s", "slice(k, k + s", "y: "),  # without dilation
+        ("return y + bias[:, None, None]", "return y", "y: "),
+        ("dy.sum((0, 2, 3))", "2 * dy.sum((0, 2, 3))", "dbias: "),
+        ("dx[:, :, top : top + height", "dx[:, :, : height", "dx: "),
+        ("return y + bias", "return y[..., 1:] + bias", "y: shape "),
+    ],
+    ids=["dilation", "bias", "dbias", "padding", "shape"],
+)
+def test_a_kernel_that_is_wrong_is_told_where(
+    right: str, wrong: str, told: str, service: Running, tmp_path: Path
+) -> None:
+    kernel = (ROOT / "examples/kernel.py").read_text()
+    assert right in kernel
+    (tmp_path / "mine.py").write_text(kernel.replace(right, wrong))
+    run = _run("check_kernel.py", "--url", service.url, "--kernel", "mine.py", cwd=tmp_path)
+    assert run.returncode == 1
+    assert f"\n{told}" in run.stdout
+    with np.load(tmp_path / "failed.npz") as failed:
+        assert failed["true_dx"].shape == failed["x"].shape
+
+
+def test_a_kernel_without_gradients_is_checked_for_its_outputs(
+    service: Running, tmp_path: Path
+) -> None:
+    kernel = (ROOT / "examples/kernel.py").read_text().replace("def backward", "def _backward")
+    (tmp_path / "mine.py").write_text(kernel)
+    options = ("--url", service.url, "--kernel", "mine.py", "--layers", "5")
+    run = _run("check_kernel.py", *options, cwd=tmp_path)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "dx" not in run.stdout
+
+
+@pytest.mark.parametrize("script", ["photo.py", "train_digits.py", "check_kernel.py"])
 def test_without_a_service_examples_say_how_to_start_one(script: str, tmp_path: Path) -> None:
     run = _run(script, "--url", "http://127.0.0.1:1", cwd=tmp_path)
     assert run.returncode == 1
