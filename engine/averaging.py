@@ -23,7 +23,7 @@ from engine.kernels.pools.pooling import (
     for_each_plane,
     slices,
 )
-from engine.kernels.pools.windows import whole
+from engine.kernels.pools.windows import even_size
 from engine.layouts import channels_first
 from engine.plans import Plan
 from engine.pool import Geometry, Pool
@@ -57,13 +57,13 @@ def average(geometry: Geometry, divisor: Divisor, x: Array, y: Array) -> None:
     """Write y, the sums over windows of x divided tile by tile; both in their own layout."""
     pooling = geometry.pooling
     x, y = (channels_first(a, geometry.channels_last) for a in (x, y))
-    if pooling.whole:
+    if pooling.is_global:
         # Nothing is cut but planes from planes; to plan tiles takes as long as a small map.
 
         def plane(n: slice, c: slice) -> None:
             y[n, c] = plane_sum(x[n, c], geometry.channels_last)
 
-        for_each_block(pooling, len(x), pooling.planes(len(x), together=True), plane)
+        for_each_block(pooling, len(x), pooling.plane_blocks(len(x), together=True), plane)
         y /= divisor(((0, 1),) * len(pooling.axes)).astype(y.dtype)
         settle(y)
         return
@@ -101,7 +101,7 @@ def average_backward(geometry: Geometry, divisor: Divisor, dy: Array, dx: Array)
 
             for_each_block(pooling, dx.shape[0], blocked, summed)
             return
-    apart = all(map(whole, pooling.axes))
+    apart = all(map(even_size, pooling.axes))
     tiles = list(pooling.tiles(copied=not apart))
     divisors = _divisors(divisor, tiles, dx.dtype)
 

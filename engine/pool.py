@@ -15,9 +15,12 @@ from engine.operation import Parameterless, Tails, require_output, require_tail
 from engine.options import Flag, Letters, Padding, Pads, PerAxis, option
 from engine.plans import Plan
 
-SHARED, LONGEST = 3, 9
-"""Taps for each output, and taps, below which adaptive windows that share one input each go as fixed ones:
-those look tap by tap at what others look at as runs."""
+SHARED = 3
+"""Taps for each output below which adaptive windows that share one input each go as fixed ones: those look
+tap by tap at what others look at as runs."""
+
+LONGEST = 9
+"""Taps of a window below which they do."""
 
 POOL_PADDINGS = ("valid", "same", "same_lower")
 
@@ -111,7 +114,7 @@ class Pool(Parameterless):
 
     def steps(self, config: Any, pooling: Pooling) -> int:  # noqa: ARG002
         """Passes of the interpreter over the blocks of one sample."""
-        return pooling.blocks * sum(passes(axis) for axis in pooling.axes)
+        return pooling.block_count * sum(passes(axis) for axis in pooling.axes)
 
 
 class _Fixed(Protocol):

@@ -102,9 +102,9 @@ class LpPool(Pool):
 
 def _blocks(p: Pooling, x: Array) -> Blocks:
     # Padding may be more than the inputs, and is laid out with them where windows overlap.
-    if p.overlapping:
+    if p.overlapping_axes:
         return winner_blocks(p, x.shape[0], x.itemsize)
-    return list(p.tiles(copied=True)), list(p.planes(x.shape[0], copied=True))
+    return list(p.tiles(copied=True)), list(p.plane_blocks(x.shape[0], copied=True))
 
 
 def _contiguous_power(a: Array, exponent: float) -> Array:

@@ -122,8 +122,8 @@ class MaxPool(Pool):
         return super().plan(dataclasses.replace(config, input_shape=None), tails, dtype)
 
     def steps(self, config: MaxPoolConfig, pooling: Pooling) -> int:
-        if config.ties == "all" or pooling.few:
-            return pooling.blocks * prod(a.kernel for a in pooling.axes if isinstance(a, Axis))
+        if config.ties == "all" or pooling.tapped_axes:
+            return pooling.block_count * prod(a.kernel for a in pooling.axes if isinstance(a, Axis))
         return super().steps(config, pooling)
 
     def forward_outputs(self, plan: Plan) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ def relu(z: Array, y: Array, rows: Rows) -> None:
 
 
 def relu_gradient(z: Array, dy: Array, dz: Array, rows: Rows) -> None:
+    """dy where z is above 0, else 0: the slope is 1 and 0."""
     # "not <= 0" and not "> 0": NaN passes the gradient on, as in PyTorch.
     _shut(np.less_equal(z, 0, out=rows.mask), dy, dz, rows)
 
@@ -40,6 +41,7 @@ def leaky(z: Array, y: Array, rows: Rows, alpha: float) -> None:
 
 
 def leaky_slope(z: Array, rows: Rows, alpha: float) -> Array:
+    """1 where z is above 0, alpha elsewhere."""
     return _one_or(np.greater(z, 0, out=rows.mask), rows.filled(alpha), alpha, rows)
 
 
@@ -64,6 +66,7 @@ def elu(z: Array, y: Array, rows: Rows, alpha: float, scale: float = 1.0) -> Non
 
 
 def elu_slope(z: Array, rows: Rows, alpha: float, scale: float = 1.0) -> Array:
+    """scale where z is above 0, scale·alpha·exp z elsewhere."""
     slope = np.exp(np.minimum(z, rows.filled(0), out=rows[0]), out=rows[1])
     if alpha != 1:
         slope *= alpha
@@ -83,6 +86,7 @@ def hard_sigmoid(z: Array, y: Array, rows: Rows, alpha: float, beta: float) -> N
 def hard_sigmoid_gradient(
     z: Array, dy: Array, dz: Array, rows: Rows, alpha: float, beta: float
 ) -> None:
+    """alpha·dy where alpha·z + beta is between 0 and 1, else 0."""
     line = np.multiply(z, alpha, out=rows[0])
     line += beta
     inside = np.greater(line, 0, out=rows.mask)

@@ -54,7 +54,8 @@ def sigmoid_itself(z: Array, rows: Rows) -> Array:
 
 
 def sigmoid_slope(z: Array, rows: Rows) -> Array:
-    # s·(1 − s), but not so written: where s is near 1 the difference would have few digits left.
+    """s·(1 − s), where s is the sigmoid of z."""
+    # Not so written: where s is near 1 the difference would have few digits left.
     decay = _decay(z, rows)
     below = np.add(decay, 1, out=rows[0])
     below *= below
@@ -63,7 +64,8 @@ def sigmoid_slope(z: Array, rows: Rows) -> Array:
 
 
 def tanh_slope(z: Array, rows: Rows) -> Array:
-    # 1 − tanh² z without the difference: 4d / (1 + d)², where d is exp(−2|z|).
+    """1 − tanh² z."""
+    # Without the difference: 4d / (1 + d)², where d is exp(−2|z|).
     decay = _decay(np.add(z, z, out=rows[0]), rows)
     below = np.multiply(decay, 0.5, out=rows[0])
     below += 0.5

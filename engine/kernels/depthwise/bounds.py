@@ -13,31 +13,46 @@ from engine.kernels.spacing import READ
 VOLUME = 3
 """Axes of a volume."""
 
-MOST_TAPS, MOST_WORK = 25, 10_000
-"""Taps above which products with banded matrices are faster; but not for small maps, whose bands are made
-for few strips, up to so many taps of all outputs of a channel."""
+MOST_TAPS = 25
+"""Taps above which products with banded matrices are faster, but for small maps."""
+
+MOST_WORK = 10_000
+"""Taps of all outputs of a channel up to which small maps go by pixels all the same: bands are made for few
+strips of them."""
 
 LEAST_RUNS = 200_000
-"""Pixels of a map, times the square of their channels, from which they take less time than other ways."""
+"""Pixels of a map, times the square of its channels, from which maps with channels last go by pixels."""
 
 LEAST_SUMMED = 32
-"""Channels from which that is so for the gradient of the weight."""
+"""Channels from which they do for the gradient of the weight."""
 
-LEAST_TURNED, LEAST_TAPS = 64, 6
-"""Channels, and taps, from which maps with channels first take less time so."""
+LEAST_TURNED = 64
+"""Channels from which maps with channels first are worth turning, to go by pixels."""
 
-OUTPUT_BYTES, INPUT_BYTES = 1 << 10, 3200
-"""Bytes of one channel's outputs, and of its inputs, up to which they do."""
+LEAST_TAPS = 6
+"""Taps from which they are."""
 
-VOLUME_TAPS, VOLUME_WEIGHT_TAPS = 125, 27
-"""Taps of volumes above which what else there is has less to lose, and above which the gradient of the
-weight takes less time otherwise where windows are one apart."""
+INPUT_BYTES = 3200
+"""Bytes of one channel's inputs up to which they are."""
 
-VOLUME_OUTPUT_BYTES, VOLUME_INPUT_BYTES = 1 << 12, 12_800
-"""The bytes above, of volumes."""
+OUTPUT_BYTES = 1 << 10
+"""Bytes of one channel's outputs up to which they are, and up to which a map is small."""
+
+VOLUME_TAPS = 125
+"""Taps above which volumes go by what else there is."""
+
+VOLUME_WEIGHT_TAPS = 27
+"""The same for the gradient of the weight, but with channels last where windows lie apart."""
+
+VOLUME_INPUT_BYTES = 12_800
+"""`INPUT_BYTES` of volumes."""
+
+VOLUME_OUTPUT_BYTES = 1 << 12
+"""`OUTPUT_BYTES` of volumes."""
 
 LEAST_APART = 24
-"""Channels from which the gradient of the weight takes less time so where windows lie further apart."""
+"""Channels, where they come last, from which the gradient of the weight of volumes goes by pixels where
+windows lie apart."""
 
 
 def pay(c: Correlation) -> bool:

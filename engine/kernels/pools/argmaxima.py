@@ -18,7 +18,7 @@ from engine.arena import Arena
 from engine.geometry import Tile, row_major
 from engine.kernels.patches import within
 from engine.kernels.pools.pooling import Pooling
-from engine.kernels.pools.windows import PASS, whole
+from engine.kernels.pools.windows import PASS, even_size
 from engine.threads import check_stop
 
 Array = NDArray[Any]
@@ -26,12 +26,12 @@ Array = NDArray[Any]
 
 def suits(p: Pooling) -> bool:
     """True for windows side by side of more taps than are looked at one by one."""
-    return p.few is None and all(map(whole, p.axes))
+    return p.tapped_axes is None and all(map(even_size, p.axes))
 
 
 def argmaxima(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
     """Maxima (n, c, *T) of a tile of the planes x (n, c, *S) and their flat row-major positions."""
-    sizes = [whole(axis) for axis in p.axes]
+    sizes = [even_size(axis) for axis in p.axes]
     counts = [hi - lo for lo, hi in tile]
     rows = _rows(x, tile, sizes, counts)
     best, taps = _largest(rows)

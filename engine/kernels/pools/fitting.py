@@ -18,10 +18,10 @@ ROOM = SCRATCH_BYTES * 3 // 4
 
 def blocks(p: Pooling, samples: int, itemsize: int) -> Blocks:
     """Blocks for reductions."""
-    if p.overlapping:
+    if p.overlapping_axes:
         return winner_blocks(p, samples, itemsize)
-    cut = p.tiles(RUN_BLOCKS if p.in_runs else 1)
-    return list(cut), list(p.planes(samples, RUN_BLOCKS if p.few else p.joined))
+    cut = p.tiles(RUN_BLOCKS if p.channel_run_axes else 1)
+    return list(cut), list(p.plane_blocks(samples, RUN_BLOCKS if p.tapped_axes else p.joined))
 
 
 def winner_blocks(
@@ -38,9 +38,9 @@ def winner_blocks(
     `room(axes, tile, inner, itemsize)` says what a tile of one plane takes. The axes are those of few taps,
     unless others are given.
     """
-    axes = axes or p.few
+    axes = axes or p.tapped_axes
     if axes is None:
-        return list(p.tiles(copied=True)), list(p.planes(samples, copied=True))
+        return list(p.tiles(copied=True)), list(p.plane_blocks(samples, copied=True))
     inner = p.channels if p.channels_last else 1
     whole = tuple((0, out) for out in p.positions)
     plane = room(axes, whole, inner, itemsize)

@@ -85,12 +85,12 @@ def write_routed(p: Pooling, x: Array, dy: Array, dx: Array) -> None:
 
 def tile_max(p: Pooling, x: Array, tile: Tile, y: Array) -> None:
     """Write the maxima y (n, c, *T) of a tile of the planes x (n, c, *S)."""
-    if axes := p.overlapping:
+    if axes := p.overlapping_axes:
         best = reduced(np.maximum, -np.inf, stored(p, x), axes, tile)
         np.copyto(y, canonical(p, best))
         return
     # NumPy's maxima of every second number take four times as long as those of rows.
-    rows = p.few is not None and len(p.axes) > 1
+    rows = p.tapped_axes is not None and len(p.axes) > 1
     if rows and ahead.pays(stored(p, x)):
         ahead.read(x[within(slices(p.read(tile)))])
     reduced_along(window_max, p, x, tile, in_order=rows, out=y)
@@ -103,7 +103,7 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
     """
     if argmaxima.suits(p):
         return argmaxima.argmaxima(p, x, tile)
-    if axes := tracing.suits(p) or p.few:
+    if axes := tracing.suits(p) or p.tapped_axes:
         return tracing.traced(p, axes, x, tile)
     if seeking.suits(p, tile):
         values, positions = seeking.sought(p, x, tile)
@@ -146,9 +146,9 @@ class Router:
 
     def __init__(self, p: Pooling) -> None:
         self._pooling = p
-        self._handed = None if tracing.suits(p) else p.few
+        self._handed = None if tracing.suits(p) else p.tapped_axes
         self.placing = self._handed is None
-        self.apart = p.in_runs is not None and not self.placing
+        self.apart = p.channel_run_axes is not None and not self.placing
         self._square = None if self.placing else _square(p)
         self._squares: dict[Tile, squares.Part] = {}
         self._parts: dict[tuple[Tile, int], handing.Part] = {}
@@ -158,7 +158,7 @@ class Router:
         p = self._pooling
         if self._square:
             cut = p.tiles(RUN_BLOCKS if p.channels_last else 1, copied=True)
-            return list(cut), list(p.planes(samples, copied=True))
+            return list(cut), list(p.plane_blocks(samples, copied=True))
         if self.placing:
             return argmax_blocks(p, samples, itemsize)
         return winner_blocks(p, samples, itemsize, handing.room)
@@ -187,7 +187,7 @@ class Router:
 
 def _square(p: Pooling) -> tuple[Axis, ...] | None:
     """The axes, if windows are two by two, and numbers of a row or all channels are a long run."""
-    axes = p.in_runs if p.channels_last else p.few
+    axes = p.channel_run_axes if p.channels_last else p.tapped_axes
     return axes if axes and squares.suits(axes) else None
 
 

@@ -22,7 +22,7 @@ from engine.kernels.pools.pooling import (
     stored,
 )
 from engine.kernels.pools.reducing import RUN
-from engine.kernels.pools.windows import short, whole, window_spread, window_sum
+from engine.kernels.pools.windows import even_size, short, window_spread, window_sum
 from engine.kernels.pools.winners import reduced
 from engine.kernels.row_sums import sums_over_rows
 
@@ -51,11 +51,11 @@ def tile_sum(
 
     They may lie in the scratch. `prepare` leaves 0 as it is.
     """
-    if p.whole:
+    if p.is_global:
         return plane_sum(x if prepare is None else prepare(x), p.channels_last)
-    if axes := p.overlapping:
+    if axes := p.overlapping_axes:
         return canonical(p, reduced(np.add, 0, stored(p, x), axes, tile, prepare))
-    rows = whole(p.axes[-1]) >= LEAST
+    rows = even_size(p.axes[-1]) >= LEAST
     step = partial(window_sum, last=p.channels_last)
     return reduced_along(step, p, x, tile, prepare, in_order=rows)
 
@@ -105,7 +105,7 @@ def mirrored(p: Pooling) -> Pooling | None:
     Windows one apart are read by each input as they read inputs, in the other direction. Only where
     windows share inputs are sums quicker than `spread`.
     """
-    axes = p.overlapping
+    axes = p.overlapping_axes
     if axes is None or any(axis.stride > 1 for axis in axes):
         return None
     pads = [(axis.extent - 1 - axis.low, axis.extent - 1 - axis.high) for axis in axes]
@@ -130,7 +130,7 @@ def _order(p: Pooling) -> tuple[int, ...]:
 
     def rank(axis: int) -> tuple[bool, bool, int]:
         windows = p.axes[axis]
-        return whole(windows) > 0, windows.out <= windows.size, outwards * axis
+        return even_size(windows) > 0, windows.out <= windows.size, outwards * axis
 
     return tuple(sorted(range(len(p.axes)), key=rank))
 
@@ -141,7 +141,7 @@ def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
     Tiles come in row-major order, and the first of them finds dx undefined.
     """
     target = dx[within(slices(p.read(tile)))]
-    sizes = [whole(axis) for axis in p.axes]
+    sizes = [even_size(axis) for axis in p.axes]
     if all(sizes):
         # Every input has one window: broadcast g over the members of each.
         parts = [n for pair in zip(g.shape[2:], sizes, strict=True) for n in pair]

@@ -22,7 +22,7 @@ from engine.kernels.patches import within
 from engine.kernels.pools import handing
 from engine.kernels.pools.reducing import FEWER
 from engine.kernels.pools.stages import held
-from engine.kernels.pools.windows import short, whole
+from engine.kernels.pools.windows import even_size, short
 from engine.kernels.pools.winners import FEW, FEW_BESIDE
 from engine.threads import for_each
 
@@ -34,6 +34,9 @@ BLOCK = 1 << 18
 MOST_BLOCKS = 2
 """Blocks of values that a tile holds at most where borders, or windows that overlap, make it larger than
 planned: finding where maxima stand takes up to 19 bytes for each."""
+
+HELD_BYTES = 48
+"""Bytes for each input of a block at most: 38 of `MOST_BLOCKS` where maxima stand, a value, and masks."""
 
 LEAST_RUN = 16
 """Channels of a position, where they come last, that a call of NumPy passes over well at a time."""
@@ -73,41 +76,41 @@ class Pooling:
         return tuple(axis.size for axis in self.axes)
 
     @cached_property
-    def few(self) -> tuple[Axis, ...] | None:
+    def tapped_axes(self) -> tuple[Axis, ...] | None:
         """The axes, if they are fixed windows of few enough taps to look at each by itself.
 
         Not where the scratch has no room for a window of one plane, gaps and padding included: it is
         laid out whole.
         """
         axes = tuple(axis for axis in self.axes if short(axis))
-        most = FEW_BESIDE if all(map(whole, axes)) else FEW
+        most = FEW_BESIDE if all(map(even_size, axes)) else FEW
         if len(axes) < len(self.axes) or prod(axis.kernel for axis in axes) > most:
             return None
         return axes if handing.room(axes, ((0, 1),) * len(axes), 1, 8) <= SCRATCH_BYTES else None
 
     @cached_property
-    def in_runs(self) -> tuple[Axis, ...] | None:
+    def channel_run_axes(self) -> tuple[Axis, ...] | None:
         """The axes, if windows are few taps that pass over all channels of a position, a long run."""
-        return self.few if self.channels_last and self.channels >= LEAST_RUN else None
+        return self.tapped_axes if self.channels_last and self.channels >= LEAST_RUN else None
 
     @cached_property
-    def overlapping(self) -> tuple[Axis, ...] | None:
+    def overlapping_axes(self) -> tuple[Axis, ...] | None:
         """The axes, if windows share inputs: those are worth laying out for each tap to pass over.
 
         Not where they are long runs, which taps pass over where they lie.
         """
-        axes = None if self.in_runs else self.few
+        axes = None if self.channel_run_axes else self.tapped_axes
         return axes if axes and any(axis.stride < axis.extent for axis in axes) else None
 
     @cached_property
-    def whole(self) -> bool:
+    def is_global(self) -> bool:
         """Whether one window is all of the input, and reads each number of it once."""
-        return all(axis.out == 1 and whole(axis) for axis in self.axes)
+        return all(axis.out == 1 and even_size(axis) for axis in self.axes)
 
     @cached_property
     def unlike(self) -> bool:
         """Whether windows along any axis differ in their sizes."""
-        return any(not isinstance(axis, Axis) and not whole(axis) for axis in self.axes)
+        return any(not isinstance(axis, Axis) and not even_size(axis) for axis in self.axes)
 
     @cached_property
     def joined(self) -> int:
@@ -127,7 +130,7 @@ class Pooling:
         return self.channels * prod(axis.visits for axis in self.axes)
 
     @cached_property
-    def plane(self) -> int:
+    def stage_values(self) -> int:
         """Values that the reduction of one plane holds at its largest stage.
 
         An axis of long windows that overlap is laid out window after window. Where outputs are more than
@@ -146,15 +149,15 @@ class Pooling:
         return most
 
     @property
-    def blocks(self) -> int:
+    def block_count(self) -> int:
         """About how many blocks one sample is cut into."""
-        return -(-self.channels * self.plane // BLOCK)
+        return -(-self.channels * self.stage_values // BLOCK)
 
     @property
     def workspace_bytes(self) -> int:
         """Temporaries of one thread: values, positions and masks of a block, or of one window."""
         window = prod(min(axis.extent, axis.size) for axis in self.axes)
-        return 48 * max(BLOCK, window)
+        return HELD_BYTES * max(BLOCK, window)
 
     def inner(self, *, copied: bool) -> int:
         """Channels of a position that are taken together, where they come last; else 1.
@@ -175,7 +178,7 @@ class Pooling:
         if self._small:
             return tiles(self.positions, self.positions)
         inner = self.inner(copied=copied)
-        ratio = max(1, -(-self.plane // prod(self.positions))) * inner
+        ratio = max(1, -(-self.stage_values // prod(self.positions))) * inner
         most = max(1, blocks * BLOCK // ratio)
         tile = block_tile(self.positions, most)
         while most > 1 and self._held(tile, copied) * inner > MOST_BLOCKS * BLOCK:
@@ -186,7 +189,7 @@ class Pooling:
     @cached_property
     def _small(self) -> bool:
         """Whether a sample fits whole: to look at its tiles would take as long as pooling it."""
-        most = max(self.plane, self._held(self.positions, copied=True))
+        most = max(self.stage_values, self._held(self.positions, copied=True))
         return self.channels * most <= BLOCK
 
     def _held(self, tile: tuple[int, ...], copied: bool) -> int:
@@ -194,7 +197,7 @@ class Pooling:
         in_order = self.channels_last and not copied
         return held(self.axes, tile, copied=copied, in_order=in_order)
 
-    def planes(
+    def plane_blocks(
         self, samples: int, blocks: int = 1, *, copied: bool = False, together: bool = False
     ) -> Iterator[tuple[slice, slice]]:
         """Blocks of samples and channels of about BLOCK inputs together, or some times as many.
@@ -202,9 +205,9 @@ class Pooling:
         Some more if they have one sum each and nothing is held for their inputs. Channels that come last
         are not cut where they are taken `together`, whatever tiles hold.
         """
-        if not copied and self.whole and self.plane >= FEW_RESULTS:
+        if not copied and self.is_global and self.stage_values >= FEW_RESULTS:
             blocks = WHOLE_BLOCKS
-        most = max(1, BLOCK * blocks // self.plane)
+        most = max(1, BLOCK * blocks // self.stage_values)
         inner = self.channels if together else self.inner(copied=copied)
         each = inner if self.channels_last else most
         parts = -(-self.channels // each)
@@ -236,7 +239,7 @@ def for_each_plane(
     copied: bool = False,
 ) -> None:
     """Call `function(n, c)` for blocks of planes that do not overlap; see `Pooling.planes`."""
-    for_each_block(p, samples, p.planes(samples, blocks, copied=copied), function)
+    for_each_block(p, samples, p.plane_blocks(samples, blocks, copied=copied), function)
 
 
 def for_each_block(
@@ -258,18 +261,18 @@ def reduced_along(
 ) -> Array:
     """Reduce a tile of the planes x (n, c, *S), after `prepare`, by one step for each axis.
 
-    Axes come `in_order`, or with the longest runs first. `last` goes to the last step.
+    The last axis comes first, so that runs are halved, or more, before shorter ones are met; but the first
+    one does where they are to come `in_order`, where channels come last, as those are the runs, and where
+    windows differ, which are better met when they are fewer. `last` goes to the last step.
     """
     read = p.read(tile)
     values = x[within(slices(read))]
     if prepare is not None:
         values = prepare(values)
-    # Runs are halved, or more, before shorter ones are met. Windows that differ are better met when they
-    # are fewer.
     ordered = in_order or p.channels_last or p.unlike
     order = range(len(p.axes)) if ordered else range(len(p.axes))[::-1]
     # Windows of one input leave it as it is: a step would only copy.
-    *before, end = [axis for axis in order if whole(p.axes[axis]) != 1] or order[-1:]
+    *before, end = [axis for axis in order if even_size(p.axes[axis]) != 1] or order[-1:]
     for axis in before:
         values = step(values, 2 + axis, p.axes[axis], tile[axis], read[axis][0])
     return step(values, 2 + end, p.axes[end], tile[end], read[end][0], **last)

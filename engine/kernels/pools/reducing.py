@@ -20,15 +20,21 @@ Array = NDArray[Any]
 BESIDE = 1024
 """Numbers beside a run from which it has calls of its own: `reduceat` begins anew for each of them."""
 
-RUN, FEWER = 16, 128
-"""Numbers of memory from one member to the next from which what lies between them is passed over well, and
-numbers beside a run that are enough then: `reduceat` takes members of each of them with a stride."""
+RUN = 16
+"""Numbers of memory from one member to the next from which what lies between them is passed over well."""
+
+FEWER = 128
+"""Numbers beside a run that has calls of its own, where members are `RUN` apart or more: `reduceat` takes
+those of each with a stride."""
 
 SEVERAL = 8
 """Members of a run above which they are reduced in one call, not one by one."""
 
-LONG, PAIR = 64, 2
-"""Numbers of memory from one member to the next from which that is `PAIR`: a call loops over each run."""
+LONG = 64
+"""Numbers of memory from one member to the next from which runs of few members have one call, too."""
+
+PAIR = 2
+"""Members of a run above which they have it then."""
 
 
 def reduce_runs(

@@ -49,7 +49,7 @@ def suits(p: Pooling) -> tuple[Axis, ...] | None:
     if len(axes) < len(p.axes) or argmaxima.suits(p) or p.visits < LEAST:
         return None
     taps = sum(axis.kernel for axis in axes)
-    if p.few and taps < (MANY_IN_RUNS if p.channels_last else MANY):
+    if p.tapped_axes and taps < (MANY_IN_RUNS if p.channels_last else MANY):
         return None
     if any(fold(axis, 0, axis.out).empty for axis in axes):
         return None

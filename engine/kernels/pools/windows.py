@@ -1,8 +1,8 @@
 """Reductions over windows along one axis, and the adjoint of the sum.
 
-A window over several axes is reduced one axis at a time, last axis first: sums and maxima do not mind,
-and the work grows with the sum of the window's sides instead of their product. Short fixed windows go
-tap by tap over strided views, and so do long ones that share inputs; others as runs (`ufunc.reduceat`).
+A window over several axes is reduced one axis at a time, in the order of `pooling.reduced_along`: sums and
+maxima do not mind, and the work grows with the sum of its sides instead of their product. Short fixed
+windows go tap by tap over strided views, as do long ones that share inputs; others as `ufunc.reduceat`.
 
 `values` holds the inputs [origin, ...) along `axis`; results hold the outputs [lo, hi).
 """
@@ -73,7 +73,7 @@ def window_sum(
     values: Array, axis: int, windows: Windows, span: tuple[int, int], origin: int, last: bool
 ) -> Array:
     """The sum of each window; one without inputs gives 0. `last` tells that channels lie last."""
-    size = whole(windows)
+    size = even_size(windows)
     beside = last or axis < values.ndim - 1
     if size >= (RUN if beside else ROW_RUN) and values.shape[axis] == size * (span[1] - span[0]):
         runs = (*values.shape[:axis], -1, size, *values.shape[axis + 1 :])
@@ -91,7 +91,7 @@ def window_spread(
 ) -> Array:
     """The adjoint of `window_sum`: inputs [*inputs) get the sums of their windows, in `out` if given."""
     lo, hi = span
-    size = whole(windows)
+    size = even_size(windows)
     if size and inputs == (lo * size, hi * size):
         if out is None:
             return np.repeat(sums, size, axis)
@@ -201,7 +201,7 @@ def _first_places(
 def bounds(windows: Windows, lo: int, hi: int) -> tuple[Array, Array]:
     """The real inputs [start, stop) of the outputs [lo, hi) of undilated windows."""
     o = np.arange(lo, hi)
-    if size := whole(windows):
+    if size := even_size(windows):
         return o * size, (o + 1) * size
     if isinstance(windows, Axis):
         start = o * windows.stride - windows.low
@@ -222,12 +222,12 @@ def passes(windows: Windows) -> int:
     return windows.kernel if short(windows) else 1
 
 
-def whole(windows: Windows) -> int:
+def even_size(windows: Windows) -> int:
     """The size of windows that divide all of the inputs evenly between them, else 0."""
     if isinstance(windows, Axis):
         apart = windows.stride == windows.kernel and windows.dilation == 1
-        whole = apart and windows.low == 0 and windows.out * windows.kernel == windows.size
-        return windows.kernel if whole else 0
+        covering = windows.low == 0 and windows.out * windows.kernel == windows.size
+        return windows.kernel if apart and covering else 0
     return 0 if windows.size % windows.out else windows.size // windows.out
 
 

@@ -20,9 +20,11 @@ Array = NDArray[Any]
 Step = tuple[np.ufunc, tuple[Array, ...], Array]
 """A ufunc, what it takes, and where its result goes."""
 
-FEW, FEW_BESIDE = 256, 128
-"""Taps up to which windows are looked at tap by tap whatever lies between them, and where they lie side by
-side and leave no input over."""
+FEW = 256
+"""Taps up to which windows that overlap or leave inputs over are looked at tap by tap."""
+
+FEW_BESIDE = 128
+"""Taps up to which windows that lie side by side and leave no input over are."""
 
 
 @dataclass(frozen=True, slots=True)

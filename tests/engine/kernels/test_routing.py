@@ -107,7 +107,7 @@ LARGE = [
 def test_kept_views_lie_in_the_scratch(p: Pooling, last: bool, dtype: type[np.floating]) -> None:
     p, kind = Pooling(p.axes, 16, last), np.dtype(dtype)
     scratch = Arena().take((SCRATCH_BYTES,), np.dtype(np.uint8))
-    axes = p.few
+    axes = p.tapped_axes
     assert axes
     cut, blocks = winner_blocks(p, 64, kind.itemsize, handing.room)
     planes = max((n.stop - n.start) * (1 if last else c.stop - c.start) for n, c in blocks)

@@ -64,7 +64,7 @@ def test_what_suits() -> None:
 )
 def test_which_taps_are_looked_at_one_by_one(kernel: int, left: int, few: bool) -> None:
     p = Pooling((Axis(5 * kernel + left, kernel, kernel, 1, 0, 0, 5),) * 2, 8, False)
-    assert bool(p.few) == few
+    assert bool(p.tapped_axes) == few
 
 
 @pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
