@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from app.few import FEW
 from benchmarks.stress.client import Reply, ask, request, wire
 from benchmarks.stress.crowd import Crowd
 from benchmarks.stress.service import Service, kill, running
-from benchmarks.stress.traffic import packed, recorded
+from benchmarks.stress.traffic import Recorded, packed, recorded
 from tests.faults.metrics import metric, metric_at
 from tests.faults.work import for_a_worker, for_the_loop
 
@@ -89,17 +90,34 @@ def test_many_who_come_together_have_workers() -> None:
         asyncio.run(asyncio.wait_for(together(service.port), 60.0))
 
 
-def test_all_are_answered_where_a_crowd_begins_by_turns() -> None:
+@pytest.mark.parametrize("by", ["address", "key"])
+def test_all_are_answered_where_a_crowd_begins_by_turns(by: str) -> None:
+    """Also where some of the crowd's requests have the lone one's key, and others one that is wrong."""
+
+    def keyed(given: Recorded, key: str) -> Recorded:
+        return replace(given, headers=given.headers | {"Authorization": f"Bearer {key}"})
+
+    requests, lone_requests = recorded(), for_the_loop()
+    address, settings = "127.0.0.2", {}
+    if by == "key":
+        requests = [keyed(each, "of-many") for each in requests]
+        lone_requests = [keyed(each, "of-one") for each in lone_requests]
+        address, settings = "127.0.0.1", {"api_keys": "of-many,of-one"}
+    mixed = [*requests[1:], *lone_requests[:1]] if by == "key" else requests
+
     async def beside(port: int) -> None:
-        crowd = asyncio.create_task(Crowd(port, recorded()).ask(32, 1600))
-        given = for_the_loop()
-        async with wire(port, "127.0.0.2") as lone:
+        crowd = asyncio.create_task(Crowd(port, mixed).ask(32, 1600))
+        given = lone_requests
+        async with wire(port, address) as lone:
             while not crowd.done():
                 for each in given:
                     assert each.fits(await lone.ask(each.path, each.body, each.headers))
+                if by == "key":
+                    wrong = keyed(given[0], "of-nobody")
+                    assert (await lone.ask(wrong.path, wrong.body, wrong.headers)).status == 403
         assert (await crowd).only_right()
 
-    with running("--workers", "2") as service:
+    with running("--workers", "2", **settings) as service:
         asyncio.run(asyncio.wait_for(beside(service.port), 120.0))
 
 
