@@ -247,14 +247,17 @@ class Runner:
         self._again(members, alone=True)
 
     def _failed(self, members: list[Pending], error: Exception) -> None:
-        """The computation failed: the answer of who was alone; others are computed again, each alone."""
+        """The computation failed: who was alone is answered or blamed; others are computed again, alone."""
         if not isinstance(error, engine.EngineError | MemoryError):
             call = members[0].job.call
             # As text: a record with the traceback itself would hold the tensors for its handlers.
             text = "".join(traceback.format_exception(error))
             log.error("%s of %s failed: %s", call.action, call.operation, text)
         if len(members) == 1:
-            members[0].fail(error)
+            # What has no name may be its worker's fault: where memory ends, anything may fail.
+            members[0].blame += 1.0 if isinstance(error, ComputeFailed) else FATAL_BLAME
+            if members[0].blame >= FATAL_BLAME:
+                members[0].fail(error)
         elif isinstance(error, MemoryError):
             log.warning("out of memory for a shared call: its requests are computed one by one")
         self._again(members, alone=True)

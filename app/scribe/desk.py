@@ -41,6 +41,7 @@ from app.workers.task import (
     STUCK,
     SUSPENDED,
     WATCH_S,
+    ComputeFailed,
     WorkerDied,
     lost,
 )
@@ -218,7 +219,11 @@ class Desk:
             self._waiting.again(order)
             raise
         except Exception as error:  # noqa: BLE001 - it is the answer
-            order.fail(error)
+            # What has no name may be the scribe's fault: where memory ends, anything may fail.
+            order.blame += 1.0 if isinstance(error, ComputeFailed) else FATAL_BLAME
+            if order.blame >= FATAL_BLAME:
+                order.fail(error)
+            self._waiting.again(order)
             return
         if not order.future.done():
             order.future.set_result(written)

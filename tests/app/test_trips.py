@@ -154,9 +154,11 @@ async def test_failures_of_many_words_fit_their_messages(gate: Gate, trips: list
 
 
 @scenario
-@pytest.mark.parametrize("harm", [faulty.DIE, faulty.STARVE])
+@pytest.mark.parametrize(
+    ("harm", "told"), [(faulty.DIE, WorkerCrashed), (faulty.STARVE, MemoryError)]
+)
 async def test_a_death_is_blamed_on_who_dies_alone(
-    harm: int, gate: Gate, trips: list[int], monkeypatch: pytest.MonkeyPatch
+    harm: int, told: type[Exception], gate: Gate, trips: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "BACKOFF_S", (0.0,))
     async with dispatching() as rig:
@@ -167,7 +169,7 @@ async def test_a_death_is_blamed_on_who_dies_alone(
         tasks.append(rig.submit(good[2]))
         await asyncio.sleep(0)
         gate.open()
-        with pytest.raises(WorkerCrashed):
+        with pytest.raises(told):
             await killer
         assert [(await task).body for task in tasks] == list(map(expected, good))
         await held
