@@ -9,8 +9,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from engine.averaging import Averaging, members
+from engine.averaging import Averaging
 from engine.geometry import Tile
+from engine.kernels.pools.averaging import members
 from engine.kernels.pools.windows import bounds
 from engine.plans import Plan
 from engine.pool import AdaptiveConfig, adaptive_windows

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.averaging import Averaging, members
+from engine.averaging import Averaging
 from engine.geometry import Axis, Tile
+from engine.kernels.pools.averaging import members
 from engine.kernels.pools.windows import taps_between
 from engine.options import LARGEST, Flag, Integer, option
 from engine.plans import Plan

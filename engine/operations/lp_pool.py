@@ -21,7 +21,7 @@ from engine.errors import InvalidValue, fail
 from engine.geometry import Axis, Tile, Windows, block_tile, ranges, tiles
 from engine.kernels.nan import has_nan
 from engine.kernels.pools.fitting import winner_blocks
-from engine.kernels.pools.plane_sums import spread, tile_sum
+from engine.kernels.pools.plane_sums import tile_sum, tile_sum_adjoint
 from engine.kernels.pools.pooling import (
     BLOCK,
     Blocks,
@@ -94,7 +94,8 @@ class LpPool(Pool):
             for tile in cut:
                 check_stop()
                 upstream = dy[(n, c, *slices(tile))]
-                spread(pooling, _to_spread(pooling, x[n, c], upstream, tile, p), tile, dx[n, c])
+                g = _window_gradients(pooling, x[n, c], upstream, tile, p)
+                tile_sum_adjoint(pooling, g, tile, dx[n, c])
             _steepen(pooling, stored(pooling, x[n, c]), p, stored(pooling, dx[n, c]))
 
         for_each_block(pooling, x.shape[0], blocked, planes)
@@ -130,7 +131,7 @@ def _root(powers: Array, p: float) -> Array:
     return powers if p == 1 else _contiguous_power(powers, 1 / p)
 
 
-def _to_spread(pooling: Pooling, x: Array, dy: Array, tile: Tile, p: float) -> Array:
+def _window_gradients(pooling: Pooling, x: Array, dy: Array, tile: Tile, p: float) -> Array:
     """What each window of a tile hands to its inputs: dy · y^(1−p), and 0 where y is 0."""
     y = _root(tile_sum(pooling, x, tile, lambda v: _power(v, p)), p)
     return np.where(y == 0, 0, dy * _contiguous_power(y, 1 - p))

@@ -14,35 +14,23 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from engine.arena import Arena
 from engine.errors import InvalidValue, MissingField, ShapeMismatch, fail
 from engine.geometry import Axis
 from engine.indices import check_indices
-from engine.kernels.nan import settle
-from engine.kernels.pools.fitting import argmax_blocks
 from engine.kernels.pools.maxima import (
-    admit_zeros,
-    spread_ties,
-    tile_argmax,
+    write_contested,
     write_maxima,
     write_routed,
+    write_scattered,
 )
-from engine.kernels.pools.placing import scatter_indices
-from engine.kernels.pools.pooling import (
-    Pooling,
-    for_each_block,
-    for_each_plane,
-    slices,
-)
+from engine.kernels.pools.pooling import Pooling
 from engine.layouts import channels_first
 from engine.operation import Tails
 from engine.options import Choice, Flag, Shape, option
 from engine.plans import Action, Plan
 from engine.pool import Pool, WindowConfig
-from engine.threads import check_stop
 
 Array = NDArray[Any]
 
@@ -146,47 +134,11 @@ class MaxPool(Pool):
         pooling: Pooling = plan.geometry.pooling
         zeros, ties = plan.config.pad_value == "zero", plan.config.ties
         if indices is not None and ties == "first":
-            _return(pooling, indices, dy, dx)
+            write_scattered(pooling, indices, dy, dx)
         elif ties == "first" and not zeros:
             write_routed(pooling, x, dy, dx)
         else:
-            _spread(pooling, x, dy, dx, zeros, ties)
-
-
-def _spread(pooling: Pooling, x: Array, dy: Array, dx: Array, zeros: bool, ties: str) -> None:
-    """Write to dx the gradient dy of the maxima of x, where equal ones or zeros of padding count."""
-    tiles, cut = argmax_blocks(pooling, dx.shape[0], dx.itemsize)
-
-    def planes(n: slice, c: slice) -> None:
-        dx[n, c] = 0
-        for tile in tiles:
-            check_stop()
-            upstream = dy[(n, c, *slices(tile))]
-            if ties == "all":
-                spread_ties(pooling, x[n, c], upstream, tile, dx[n, c], zeros)
-            else:
-                best, found = tile_argmax(pooling, x[n, c], tile)
-                admit_zeros(pooling, tile, best, found)
-                scatter_indices(found, upstream, dx[n, c])
-        settle(dx[n, c])
-
-    for_each_block(pooling, dx.shape[0], cut, planes)
-
-
-def _return(pooling: Pooling, indices: Array, dy: Array, dx: Array) -> None:
-    """Write the gradient dx (N, C, *S) of maxima whose positions are known."""
-
-    tiles = [slices(tile) for tile in pooling.tiles()]
-
-    def planes(n: slice, c: slice) -> None:
-        dx[n, c] = 0
-        for tile in tiles:
-            check_stop()
-            scatter_indices(indices[n, c, *tile], dy[n, c, *tile], dx[n, c], Arena())
-        if not np.isfinite(dy[n, c].sum()):
-            settle(dx[n, c])
-
-    for_each_plane(pooling, dx.shape[0], planes)
+            write_contested(pooling, x, dy, dx, zeros=zeros, shared=ties == "all")
 
 
 def _canonical(plan: Plan, *arrays: Array | None) -> list[Any]:

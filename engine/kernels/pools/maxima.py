@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arena import Arena
 from engine.geometry import Axis, Tile, Windows
 from engine.kernels.nan import settle
 from engine.kernels.patches import inside, within
@@ -23,6 +24,7 @@ from engine.kernels.pools.pooling import (
     canonical,
     clear,
     for_each_block,
+    for_each_plane,
     reduced_along,
     slices,
     stored,
@@ -81,6 +83,48 @@ def write_routed(p: Pooling, x: Array, dy: Array, dx: Array) -> None:
 
     parts = [[tile] for tile in tiles] if router.apart else [tiles]
     for_each_block(p, dx.shape[0], product(cut, parts), block)
+
+
+def write_contested(
+    p: Pooling, x: Array, dy: Array, dx: Array, *, zeros: bool, shared: bool
+) -> None:
+    """Write to dx (N, C, *S) the gradient dy of the maxima of x, to one of equal ones or to each.
+
+    Where maxima are `shared`, each of several equal ones gets all of it, else the first. With `zeros`,
+    padding holds 0 and takes part in the maximum; what it wins goes nowhere.
+    """
+    tiles, cut = argmax_blocks(p, dx.shape[0], dx.itemsize)
+
+    def planes(n: slice, c: slice) -> None:
+        dx[n, c] = 0
+        for tile in tiles:
+            check_stop()
+            upstream = dy[(n, c, *slices(tile))]
+            if shared:
+                add_to_ties(p, x[n, c], upstream, tile, dx[n, c], zeros)
+            else:
+                best, found = tile_argmax(p, x[n, c], tile)
+                if zeros:
+                    admit_zeros(p, tile, best, found)
+                scatter_indices(found, upstream, dx[n, c])
+        settle(dx[n, c])
+
+    for_each_block(p, dx.shape[0], cut, planes)
+
+
+def write_scattered(p: Pooling, indices: Array, dy: Array, dx: Array) -> None:
+    """Write to dx (N, C, *S) the gradient dy of maxima whose positions are known."""
+    tiles = [slices(tile) for tile in p.tiles()]
+
+    def planes(n: slice, c: slice) -> None:
+        dx[n, c] = 0
+        for tile in tiles:
+            check_stop()
+            scatter_indices(indices[n, c, *tile], dy[n, c, *tile], dx[n, c], Arena())
+        if not np.isfinite(dy[n, c].sum()):
+            settle(dx[n, c])
+
+    for_each_plane(p, dx.shape[0], planes)
 
 
 def tile_max(p: Pooling, x: Array, tile: Tile, y: Array) -> None:
@@ -191,7 +235,7 @@ def _square(p: Pooling) -> tuple[Axis, ...] | None:
     return axes if axes and squares.suits(axes) else None
 
 
-def spread_ties(
+def add_to_ties(
     p: Pooling, x: Array, dy: Array, tile: Tile, dx: Array, zeros: bool = False
 ) -> None:
     """Add the gradient dy (n, c, *T) of a tile's maxima to every input that equals its maximum.

@@ -22,7 +22,7 @@ from engine.kernels.pools.pooling import (
     stored,
 )
 from engine.kernels.pools.reducing import RUN
-from engine.kernels.pools.windows import even_size, short, window_spread, window_sum
+from engine.kernels.pools.windows import even_size, short, window_sum, window_sum_adjoint
 from engine.kernels.pools.winners import reduced
 from engine.kernels.row_sums import sums_over_rows
 
@@ -103,7 +103,7 @@ def mirrored(p: Pooling) -> Pooling | None:
     """The windows whose sums over a gradient are the adjoint of sums over those of p; None if none are.
 
     Windows one apart are read by each input as they read inputs, in the other direction. Only where
-    windows share inputs are sums quicker than `spread`.
+    windows share inputs are sums quicker than `tile_sum_adjoint`.
     """
     axes = p.overlapping_axes
     if axes is None or any(axis.stride > 1 for axis in axes):
@@ -135,10 +135,12 @@ def _order(p: Pooling) -> tuple[int, ...]:
     return tuple(sorted(range(len(p.axes)), key=rank))
 
 
-def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
-    """Add a tile's gradient g (n, c, *T) to every input of its window in dx (n, c, *S).
+def tile_sum_adjoint(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
+    """The adjoint of `tile_sum`: inputs in dx (n, c, *S) get the gradient g (n, c, *T) of their windows.
 
-    Tiles come in row-major order, and the first of them finds dx undefined.
+    Windows that divide planes evenly share no input, and what dx held there is written over; what others
+    give is added to what the tiles before have left. Tiles come in row-major order, and the first of them
+    finds dx undefined.
     """
     target = dx[within(slices(p.read(tile)))]
     sizes = [even_size(axis) for axis in p.axes]
@@ -154,10 +156,12 @@ def spread(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
     read = p.read(tile)
     *before, end = _order(p)
     for axis in before:
-        g = window_spread(g, 2 + axis, p.axes[axis], tile[axis], read[axis])
+        g = window_sum_adjoint(g, 2 + axis, p.axes[axis], tile[axis], read[axis])
     # Sums that are made tap by tap pass over results as often, and these lie together by themselves.
     direct = alone and not short(p.axes[end]) and not 0 < sizes[end] < REPEATED
-    found = window_spread(g, 2 + end, p.axes[end], tile[end], read[end], dx if direct else None)
+    found = window_sum_adjoint(
+        g, 2 + end, p.axes[end], tile[end], read[end], dx if direct else None
+    )
     if alone and not direct:
         np.copyto(dx, found)
     elif not alone:

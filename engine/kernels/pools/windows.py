@@ -81,7 +81,7 @@ def window_sum(
     return _reduce(np.add, 0, values, axis, windows, span, origin)
 
 
-def window_spread(
+def window_sum_adjoint(
     sums: Array,
     axis: int,
     windows: Windows,

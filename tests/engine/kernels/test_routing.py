@@ -9,9 +9,16 @@ from engine.arena import SCRATCH_BYTES, Arena, beside_scratch
 from engine.geometry import Axis, strided_out, tiles
 from engine.kernels.pools import handing
 from engine.kernels.pools.fitting import winner_blocks
-from engine.kernels.pools.maxima import Router, tile_argmax
+from engine.kernels.pools.maxima import (
+    Router,
+    tile_argmax,
+    write_contested,
+    write_maxima,
+    write_routed,
+    write_scattered,
+)
 from engine.kernels.pools.placing import scatter_indices
-from engine.kernels.pools.plane_sums import spread
+from engine.kernels.pools.plane_sums import tile_sum_adjoint
 from engine.kernels.pools.pooling import Pooling
 
 
@@ -49,6 +56,31 @@ def test_the_first_maximum_gets_the_gradient(p: Pooling, numbers: str) -> None:
     Router(p).route(x, dy, tile, got)
     scatter_indices(tile_argmax(p, x, tile)[1], dy, want)
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("p", POOLS)
+@pytest.mark.parametrize("numbers", ["distinct", "equal"])
+def test_who_gets_the_gradient_of_all_planes(p: Pooling, numbers: str) -> None:
+    """The first maxima do, told or found; of equal ones that share it each does."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((2, 3, *p.inputs)).astype(np.float32)
+    if numbers == "equal":
+        x = np.round(x).clip(-1, 1)
+    dy = rng.integers(1, 9, (2, 3, *p.positions)).astype(np.float32)
+    y, indices = np.empty_like(dy), np.empty(dy.shape, np.int64)
+    write_maxima(p, x, y, indices, positions=True)
+    found, told, first, each = (np.full_like(x, 7) for _ in range(4))
+    write_routed(p, x, dy, found)
+    write_scattered(p, indices, dy, told)
+    write_contested(p, x, dy, first, zeros=False, shared=False)
+    write_contested(p, x, dy, each, zeros=False, shared=True)
+    np.testing.assert_array_equal(told, found)
+    np.testing.assert_array_equal(first, found)
+    if numbers == "distinct":
+        np.testing.assert_array_equal(each, found)
+    else:
+        assert each.sum() > found.sum()
+        assert (each >= found).all()
 
 
 @pytest.mark.parametrize("p", POOLS[1:])
@@ -90,7 +122,7 @@ def test_windows_that_divide_the_input_spread_by_broadcasting() -> None:
     p = POOLS[0]
     g = np.arange(2 * 3 * 12, dtype=np.float32).reshape(2, 3, 4, 3)
     dx = np.full((2, 3, 8, 6), np.nan, np.float32)
-    spread(p, g, ((0, 4), (0, 3)), dx)
+    tile_sum_adjoint(p, g, ((0, 4), (0, 3)), dx)
     np.testing.assert_array_equal(dx, g.repeat(2, axis=2).repeat(2, axis=3))
 
 

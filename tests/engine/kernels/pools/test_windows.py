@@ -19,8 +19,8 @@ from engine.kernels.pools.windows import (
     short,
     window_argmax,
     window_max,
-    window_spread,
     window_sum,
+    window_sum_adjoint,
 )
 from engine.threads import computing
 
@@ -116,7 +116,7 @@ def test_spread_is_the_adjoint_of_the_sum(
     x = rng.standard_normal((2, stop - start, 3))
     g = rng.standard_normal((2, span[1] - span[0], 3))
     sums = window_sum(x, 1, windows, span, start, False)
-    back = window_spread(g, 1, windows, span, (start, stop))
+    back = window_sum_adjoint(g, 1, windows, span, (start, stop))
     np.testing.assert_allclose((sums * g).sum(), (x * back).sum(), rtol=1e-12, atol=1e-12)
 
 
