@@ -233,6 +233,11 @@ def slices(size: int, step: int) -> Iterator[slice]:
     return (slice(lo, hi) for lo, hi in ranges(size, step))
 
 
+def as_slices(spans: Sequence[tuple[int, int]]) -> tuple[slice, ...]:
+    """Half-open ranges as slices."""
+    return tuple(slice(lo, hi) for lo, hi in spans)
+
+
 def lengths(size: int, step: int) -> set[int]:
     """The lengths of `ranges(size, step)`, two at most however many ranges there are."""
     return {min(size, step), size % step or step} if size else set()

@@ -58,8 +58,7 @@ class AvgPool(Averaging):
         if plan.config.divisor_override is not None:
             return np.array(plan.config.divisor_override)
         counts = []
-        for axis, (lo, hi) in zip(plan.geometry.pooling.axes, tile, strict=True):
-            assert isinstance(axis, Axis)
+        for axis, (lo, hi) in zip(plan.geometry.pooling.fixed_axes, tile, strict=True):
             along = _kept if hi - lo <= KEPT else _along
             counts.append(along(axis, lo, hi, plan.config.count_include_pad))
         return np.maximum(members(counts), 1)

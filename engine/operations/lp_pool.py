@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import InvalidValue, fail
-from engine.geometry import Axis, Tile, Windows, block_tile, ranges, tiles
+from engine.geometry import Axis, Tile, Windows, as_slices, block_tile, ranges, tiles
 from engine.kernels.nan import has_nan
 from engine.kernels.pools.fitting import winner_blocks
 from engine.kernels.pools.plane_sums import tile_sum, tile_sum_adjoint
@@ -27,7 +27,6 @@ from engine.kernels.pools.pooling import (
     Blocks,
     Pooling,
     for_each_block,
-    slices,
     stored,
 )
 from engine.kernels.pools.windows import covered
@@ -80,7 +79,7 @@ class LpPool(Pool):
             for tile in cut:
                 check_stop()
                 powers = tile_sum(pooling, x[n, c], tile, lambda v: _power(v, plan.config.p))
-                y[(n, c, *slices(tile))] = _root(powers, plan.config.p)
+                y[(n, c, *as_slices(tile))] = _root(powers, plan.config.p)
 
         for_each_block(pooling, x.shape[0], blocked, planes)
 
@@ -93,7 +92,7 @@ class LpPool(Pool):
         def planes(n: slice, c: slice) -> None:
             for tile in cut:
                 check_stop()
-                upstream = dy[(n, c, *slices(tile))]
+                upstream = dy[(n, c, *as_slices(tile))]
                 g = _window_gradients(pooling, x[n, c], upstream, tile, p)
                 tile_sum_adjoint(pooling, g, tile, dx[n, c])
             _steepen(pooling, stored(pooling, x[n, c]), p, stored(pooling, dx[n, c]))
@@ -145,7 +144,7 @@ def _steepen(pooling: Pooling, x: Array, p: float, dx: Array) -> None:
     cut = (whole,) if x.size <= BLOCK else tiles(x.shape, block_tile(x.shape, BLOCK))
     for tile in cut:
         check_stop()
-        box = slices(tile)
+        box = as_slices(tile)
         part = dx[box]
         part *= _slope(x[box], p)
         if gaps and has_nan(part):
@@ -163,10 +162,9 @@ def _settle_gaps(pooling: Pooling, tile: Tile, dx: Array) -> None:
     first = 1 if pooling.channels_last else 2
     # Few at a time: whether an input has a window is worked out in integers of 8 bytes.
     for box in tiles(dx.shape, block_tile(dx.shape, BLOCK // 16)):
-        part = dx[slices(box)]
+        part = dx[as_slices(box)]
         outside = np.zeros((1,) * dx.ndim, bool)
-        for place, axis in enumerate(pooling.axes, first):
-            assert isinstance(axis, Axis)
+        for place, axis in enumerate(pooling.fixed_axes, first):
             (start, _), (lo, hi) = tile[place], box[place]
             alone = ~covered(axis, start + lo, start + hi)
             outside = outside | alone.reshape(-1, *(1,) * (dx.ndim - 1 - place))

@@ -17,7 +17,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from engine.errors import InvalidValue, MissingField, ShapeMismatch, fail
-from engine.geometry import Axis
 from engine.indices import check_indices
 from engine.kernels.pools.maxima import (
     write_contested,
@@ -111,7 +110,7 @@ class MaxPool(Pool):
 
     def steps(self, config: MaxPoolConfig, pooling: Pooling) -> int:
         if config.ties == "all" or pooling.tapped_axes:
-            return pooling.block_count * prod(a.kernel for a in pooling.axes if isinstance(a, Axis))
+            return pooling.block_count * prod(axis.kernel for axis in pooling.fixed_axes)
         return super().steps(config, pooling)
 
     def forward_outputs(self, plan: Plan) -> tuple[str, ...]:

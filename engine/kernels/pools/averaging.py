@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import Tile
+from engine.geometry import Tile, as_slices
 from engine.kernels.nan import settle
 from engine.kernels.pools.fitting import blocks
 from engine.kernels.pools.plane_sums import mirrored, plane_sum, tile_sum, tile_sum_adjoint
@@ -21,7 +21,6 @@ from engine.kernels.pools.pooling import (
     Pooling,
     for_each_block,
     for_each_plane,
-    slices,
 )
 from engine.kernels.pools.windows import even_size
 from engine.threads import check_stop
@@ -54,7 +53,7 @@ def write_averages(p: Pooling, divisor: Divisor, x: Array, y: Array) -> None:
     def block(tile: Tile, planes: Planes) -> None:
         count = divisors(tile)
         sums = tile_sum(p, x[planes], tile)
-        target = y[(*planes, *slices(tile))]
+        target = y[(*planes, *as_slices(tile))]
         np.divide(sums, count, out=target)
         settle(target)
 
@@ -85,7 +84,7 @@ def write_averages_adjoint(p: Pooling, divisor: Divisor, dy: Array, dx: Array) -
     def planes(n: slice, c: slice) -> None:
         for tile in tiles:
             check_stop()
-            g = dy[(n, c, *slices(tile))] / divisors(tile)
+            g = dy[(n, c, *as_slices(tile))] / divisors(tile)
             if apart:
                 settle(g)
             tile_sum_adjoint(p, g, tile, dx[n, c])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.arena import Arena
-from engine.geometry import Axis, Tile, Windows
+from engine.geometry import Axis, Tile, Windows, as_slices
 from engine.kernels.nan import settle
 from engine.kernels.patches import inside, within
 from engine.kernels.pools import ahead, argmaxima, handing, seeking, squares, tracing
@@ -26,7 +26,6 @@ from engine.kernels.pools.pooling import (
     for_each_block,
     for_each_plane,
     reduced_along,
-    slices,
     stored,
 )
 from engine.kernels.pools.windows import taps_between, window_argmax, window_max
@@ -53,7 +52,7 @@ def write_maxima(
     tiles, cut = (argmax_blocks if positions else blocks)(p, x.shape[0], x.itemsize)
 
     def block(planes: Planes, tile: Tile) -> None:
-        place = (*planes, *slices(tile))
+        place = (*planes, *as_slices(tile))
         found = None
         if positions:
             y[place], found = tile_argmax(p, x[planes], tile)
@@ -99,7 +98,7 @@ def write_contested(
         dx[n, c] = 0
         for tile in tiles:
             check_stop()
-            upstream = dy[(n, c, *slices(tile))]
+            upstream = dy[(n, c, *as_slices(tile))]
             if shared:
                 add_to_ties(p, x[n, c], upstream, tile, dx[n, c], zeros)
             else:
@@ -114,7 +113,7 @@ def write_contested(
 
 def write_scattered(p: Pooling, indices: Array, dy: Array, dx: Array) -> None:
     """Write to dx (N, C, *S) the gradient dy of maxima whose positions are known."""
-    tiles = [slices(tile) for tile in p.tiles()]
+    tiles = [as_slices(tile) for tile in p.tiles()]
 
     def planes(n: slice, c: slice) -> None:
         dx[n, c] = 0
@@ -136,7 +135,7 @@ def tile_max(p: Pooling, x: Array, tile: Tile, y: Array) -> None:
     # NumPy's maxima of every second number take four times as long as those of rows.
     rows = p.tapped_axes is not None and len(p.axes) > 1
     if rows and ahead.pays(stored(p, x)):
-        ahead.read(x[within(slices(p.read(tile)))])
+        ahead.read(x[within(as_slices(p.read(tile)))])
     reduced_along(window_max, p, x, tile, in_order=rows, out=y)
 
 
@@ -161,7 +160,7 @@ def tile_argmax(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
 def _along(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
     """Maxima and positions of a tile, all windows along an axis at once; any for windows without inputs."""
     read = p.read(tile)
-    values = x[within(slices(read))]
+    values = x[within(as_slices(read))]
     positions: Array = np.zeros((), np.int64)
     step = 1
     for axis in reversed(range(len(p.axes))):
@@ -215,7 +214,7 @@ class Router:
         p = self._pooling
         if self._handed is None:
             clear(p, tile, dx)
-            scatter_indices(tile_argmax(p, x, tile)[1], dy[within(slices(tile))], dx)
+            scatter_indices(tile_argmax(p, x, tile)[1], dy[within(as_slices(tile))], dx)
             return
         x, dy, dx = stored(p, x), stored(p, dy), stored(p, dx)
         if self._square:
@@ -242,7 +241,7 @@ def add_to_ties(
 
     With `zeros`, padding holds 0 and takes part in the maximum.
     """
-    axes = [axis for axis in p.axes if isinstance(axis, Axis)]
+    axes = p.fixed_axes
     best = np.empty_like(x, shape=dy.shape)
     tile_max(p, x, tile, best)
     if zeros:
@@ -267,8 +266,7 @@ def admit_zeros(p: Pooling, tile: Tile, best: Array, found: Array | None = None)
     first: Array = np.full((), never)
     place: Array | int = 0
     later = plane = 1
-    for i, (axis, (lo, hi)) in reversed(list(enumerate(zip(p.axes, tile, strict=True)))):
-        assert isinstance(axis, Axis)
+    for i, (axis, (lo, hi)) in reversed(list(enumerate(zip(p.fixed_axes, tile, strict=True)))):
         tail = (1,) * (len(tile) - 1 - i)
         start = np.arange(lo, hi) * axis.stride - axis.low
         beyond = np.maximum(-(-(axis.size - start) // axis.dilation), 0)

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.geometry import Axis, Tile
+from engine.geometry import Axis, Tile, as_slices
 from engine.kernels.patches import within
 from engine.kernels.pools.pooling import (
     Pooling,
     canonical,
     clear,
     reduced_along,
-    slices,
     stored,
 )
 from engine.kernels.pools.reducing import RUN
@@ -142,7 +141,7 @@ def tile_sum_adjoint(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
     give is added to what the tiles before have left. Tiles come in row-major order, and the first of them
     finds dx undefined.
     """
-    target = dx[within(slices(p.read(tile)))]
+    target = dx[within(as_slices(p.read(tile)))]
     sizes = [even_size(axis) for axis in p.axes]
     if all(sizes):
         # Every input has one window: broadcast g over the members of each.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.arena import SCRATCH_BYTES
-from engine.geometry import Axis, Tile, Windows, block_tile, even, ranges, tiles
+from engine.geometry import Axis, Tile, Windows, as_slices, block_tile, even, ranges, tiles
 from engine.kernels.patches import within
 from engine.kernels.pools import handing
 from engine.kernels.pools.reducing import FEWER
@@ -54,8 +54,6 @@ VISITING = 15
 """Work that takes as long as one input of one window: two blocks are worth two threads, as their calls
 pass over some hundred thousand numbers each."""
 
-Box = tuple[slice, ...]
-
 
 @dataclass(frozen=True)
 class Pooling:
@@ -74,6 +72,13 @@ class Pooling:
     def inputs(self) -> tuple[int, ...]:
         """Input positions along each axis."""
         return tuple(axis.size for axis in self.axes)
+
+    @cached_property
+    def fixed_axes(self) -> tuple[Axis, ...]:
+        """The axes, windows of one size along each: what all pools have but adaptive ones."""
+        axes = tuple(axis for axis in self.axes if isinstance(axis, Axis))
+        assert len(axes) == len(self.axes)
+        return axes
 
     @cached_property
     def tapped_axes(self) -> tuple[Axis, ...] | None:
@@ -225,11 +230,6 @@ Blocks = tuple[list[Tile], list[Planes]]
 """Tiles of outputs, and blocks of samples and channels to take them from."""
 
 
-def slices(spans: tuple[tuple[int, int], ...]) -> Box:
-    """Half-open ranges as slices."""
-    return tuple(slice(lo, hi) for lo, hi in spans)
-
-
 def for_each_plane(
     p: Pooling,
     samples: int,
@@ -238,7 +238,7 @@ def for_each_plane(
     *,
     copied: bool = False,
 ) -> None:
-    """Call `function(n, c)` for blocks of planes that do not overlap; see `Pooling.planes`."""
+    """Call `function(n, c)` for blocks of planes that do not overlap; see `Pooling.plane_blocks`."""
     for_each_block(p, samples, p.plane_blocks(samples, blocks, copied=copied), function)
 
 
@@ -266,7 +266,7 @@ def reduced_along(
     windows differ, which are better met when they are fewer. `last` goes to the last step.
     """
     read = p.read(tile)
-    values = x[within(slices(read))]
+    values = x[within(as_slices(read))]
     if prepare is not None:
         values = prepare(values)
     ordered = in_order or p.channels_last or p.unlike

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.arena import Arena
-from engine.geometry import Axis, Tile, Windows, row_major
+from engine.geometry import Axis, Tile, Windows, as_slices, row_major
 from engine.kernels.nan import has_nan
 from engine.kernels.patches import within
-from engine.kernels.pools.pooling import Pooling, slices
+from engine.kernels.pools.pooling import Pooling
 from engine.kernels.pools.windows import PASS, bounds, taps_between, window_max
 from engine.threads import check_stop
 
@@ -54,7 +54,7 @@ def sought(p: Pooling, x: Array, tile: Tile) -> tuple[Array, Array]:
     The position of a window without inputs is meaningless.
     """
     read, arena = p.read(tile), Arena()
-    values = x[within(slices(read))]
+    values = x[within(as_slices(read))]
     numbers, taps = None, 1
     members = [_members(*pair) for pair in zip(p.axes, tile, strict=True)]
     longest = [max(1, *counts) for _, counts, _ in members]
