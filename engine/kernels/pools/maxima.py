@@ -46,8 +46,9 @@ def write_maxima(
 ) -> None:
     """Write the maxima y (N, C, *P) of the planes x (N, C, *S), and where they stand to `indices`.
 
-    Looking for `positions` finds other zeros of both signs than maxima alone: y is the same whether indices
-    are wanted at this time or not. With `zeros`, padding holds 0 and takes part in the maximum.
+    Where a maximum is 0 and stands at zeros of both signs, looking for `positions` may find another of them
+    than maxima alone. So the sign of a zero in y may change with `positions`, but never with whether
+    `indices` are wanted at this time. With `zeros`, padding holds 0 and takes part in the maximum.
     """
     tiles, cut = (argmax_blocks if positions else blocks)(p, x.shape[0], x.itemsize)
 
