@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from engine.arena import PART_BYTES
 from engine.geometry import even, ranges
-from engine.kernels.row_sums import PART, ROWS, sums_over_rows
+from engine.kernels.row_sums import ROWS, SAMPLE_PART, sums_over_rows
 
 Array = NDArray[Any]
 Piece = TypeVar("Piece")
@@ -129,7 +129,7 @@ def sum_by_request(
     summed: Callable[[Array], Array]
     if channels_last:
         values = values.reshape(len(values), prod(values.shape[1:-1]), channels)
-        held += min(PART, values[:1].size) // ROWS * values.itemsize
+        held += min(SAMPLE_PART, values[:1].size) // ROWS * values.itemsize
         summed = sums_over_rows
     else:
         summed = partial(np.add.reduce, axis=tuple(range(2, values.ndim)))

@@ -23,7 +23,7 @@ ROWS = 64
 WIDE = 1 << 11
 """Numbers of a long row, so few that their sum stays in the first-level cache."""
 
-PART = 1 << 20
+SAMPLE_PART = 1 << 20
 """Numbers of a sample that are added up at a time: their sums, and what is left, are a fraction of them."""
 
 
@@ -33,7 +33,7 @@ def sums_over_rows(values: Array) -> Array:
     No sum depends on how many there are beside each sample's own.
     """
     n, rows, numbers = values.shape
-    each = even(rows, max(ROWS, PART // numbers))
+    each = even(rows, max(ROWS, SAMPLE_PART // numbers))
     if each < rows:
         parts = ranges(rows, each)
         sums = np.empty_like(values, shape=(n, len(parts), numbers))

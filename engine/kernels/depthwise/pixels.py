@@ -35,7 +35,7 @@ from engine.threads import check_stop, for_each
 
 Array = NDArray[Any]
 
-RUN = 1024
+TAP_RUN = 1024
 """Numbers that one tap multiplies at a time, about: their sums stay in the first-level cache."""
 
 LEAST_GROUPS = 8
@@ -58,7 +58,7 @@ def suits(c: Correlation) -> bool:
     """True for depthwise images and volumes of which one row of outputs fits the scratch."""
     plain = len(c.axes) in FORWARD and c.mode == "zeros"
     plain = plain and c.channels == c.outputs == 1 and c.groups >= LEAST_GROUPS
-    filters = c.taps * max(RUN, c.groups) * c.itemsize
+    filters = c.taps * max(TAP_RUN, c.groups) * c.itemsize
     slab = line(c) * prod(axis.extent for axis in c.axes[:-1])
     return plain and max(filters, slab) <= PART_BYTES
 
@@ -73,7 +73,7 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
     pixels, results = _pixels(x), _pixels(y)
     apart = results.strides[-2] if c.channels_last else _apart(c) * c.itemsize
     joined = c.axes[-1].stride == 1 and apart == c.groups * y.itemsize
-    each = max(1, min(RUN // c.groups, c.axes[-1].out)) if joined else 1
+    each = max(1, min(TAP_RUN // c.groups, c.axes[-1].out)) if joined else 1
     filters = np.ascontiguousarray(np.moveaxis(w.reshape(c.groups, *c.kernel), 0, -1))
     summing = FORWARD[len(c.axes)]
 

@@ -20,7 +20,7 @@ from engine.kernels.pools.pooling import (
     reduced_along,
     stored,
 )
-from engine.kernels.pools.reducing import RUN
+from engine.kernels.pools.reducing import RUN_STEP
 from engine.kernels.pools.windows import even_size, short, window_sum, window_sum_adjoint
 from engine.kernels.pools.winners import reduced
 from engine.kernels.row_sums import sums_over_rows
@@ -30,7 +30,7 @@ Array = NDArray[Any]
 REPEATED = 4
 """Inputs of windows that are alike, below which NumPy repeats numbers sooner than it broadcasts them."""
 
-PART = 1 << 10
+PLANE_PART = 1 << 10
 """Numbers of a plane that are added up before their sum is added to others: so few that a block has
 more than 500 sums, since below that NumPy's products keep the interpreter's lock from other threads.
 """
@@ -91,9 +91,9 @@ def plane_sum(values: Array, channels_last: bool) -> Array:
 def _ones(size: int, dtype: np.dtype[Any]) -> Array:
     """As many ones as a part has numbers: what is left over is another pass over memory, so nothing if
     it can be."""
-    fewest = -(-size // PART)
+    fewest = -(-size // PLANE_PART)
     even = (size // parts for parts in range(fewest, 2 * fewest) if size % parts == 0)
-    ones = np.ones(next(even, min(size, PART)), dtype)
+    ones = np.ones(next(even, min(size, PLANE_PART)), dtype)
     ones.flags.writeable = False
     return ones
 
@@ -125,7 +125,7 @@ def _order(p: Pooling) -> tuple[int, ...]:
     call for each. Of others the outer ones come last, if rows of inputs are long runs.
     """
     inner = p.axes[-1].size * (p.channels if p.channels_last else 1)
-    outwards = -1 if p.unlike and inner >= RUN else 1
+    outwards = -1 if p.unlike and inner >= RUN_STEP else 1
 
     def rank(axis: int) -> tuple[bool, bool, int]:
         windows = p.axes[axis]

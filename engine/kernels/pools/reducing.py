@@ -20,17 +20,17 @@ Array = NDArray[Any]
 BESIDE = 1024
 """Numbers beside a run from which it has calls of its own: `reduceat` begins anew for each of them."""
 
-RUN = 16
+RUN_STEP = 16
 """Numbers of memory from one member to the next from which what lies between them is passed over well."""
 
 FEWER = 128
-"""Numbers beside a run that has calls of its own, where members are `RUN` apart or more: `reduceat` takes
-those of each with a stride."""
+"""Numbers beside a run that has calls of its own, where members are `RUN_STEP` apart or more: `reduceat`
+takes those of each with a stride."""
 
 SEVERAL = 8
 """Members of a run above which they are reduced in one call, not one by one."""
 
-LONG = 64
+LONG_STEP = 64
 """Numbers of memory from one member to the next from which runs of few members have one call, too."""
 
 PAIR = 2
@@ -71,7 +71,7 @@ def many_beside(values: Array, axis: int) -> bool:
 
     Of a sample, as the order of a sum may not depend on how many come together.
     """
-    least = FEWER if _apart(values, axis) >= RUN else BESIDE
+    least = FEWER if _apart(values, axis) >= RUN_STEP else BESIDE
     return values.size >= least * values.shape[axis] * values.shape[0]
 
 
@@ -93,7 +93,7 @@ def _one_by_one(
 
     Equal runs one after another share their calls.
     """
-    several = PAIR if _apart(values, axis) >= LONG else SEVERAL
+    several = PAIR if _apart(values, axis) >= LONG_STEP else SEVERAL
     before = (slice(None),) * axis
     for first, end, start, stop in _alike(starts.tolist(), stops.tolist()):
         own = result[*before, first:end]

@@ -29,7 +29,7 @@ WORTH = 1 << 10
 """Inputs of a sample's tile for each window along each axis from which calls for each are worth their time:
 they take 10 µs, and `reduceat`, over all windows at once, 20 ns for every member."""
 
-RUN = 128
+BESIDE_RUN = 128
 """Numbers that lie beside in one run from which inputs stay where they are."""
 
 Members = tuple[tuple[int, ...], tuple[int, ...], int]
@@ -93,7 +93,7 @@ def _members(windows: Windows, span: tuple[int, int]) -> Members:
 
 def _outermost(a: Array, axis: int, arena: Arena) -> Array:
     """The same numbers, with long runs of memory between those along the axis."""
-    if a.strides[axis] >= RUN * a.itemsize or a.shape[axis] == 1:
+    if a.strides[axis] >= BESIDE_RUN * a.itemsize or a.shape[axis] == 1:
         return a
     moved = np.moveaxis(a, axis, 0)
     laid = arena.take(moved.shape, a.dtype)

@@ -38,13 +38,13 @@ MANY = 256
 PASS = 1 << 20
 """Numbers above which maxima are looked for part by part: so many are one window, as large as it is."""
 
-RUN = 8
+SUMMED_MEMBERS = 8
 """Members from which windows that share no input are summed as rows of a reshaped array."""
 
-ROW_RUN = 20
+ROW_MEMBERS = 20
 """The same where a window is a run of memory: no numbers lie beside it that one call adds as well."""
 
-LONG = 24
+LONG_TAPS = 24
 """Taps from which one pass over runs is quicker than a pass for every tap, unless windows share much."""
 
 BUSY = 6
@@ -74,8 +74,8 @@ def window_sum(
 ) -> Array:
     """The sum of each window; one without inputs gives 0. `last` tells that channels lie last."""
     size = even_size(windows)
-    beside = last or axis < values.ndim - 1
-    if size >= (RUN if beside else ROW_RUN) and values.shape[axis] == size * (span[1] - span[0]):
+    least = SUMMED_MEMBERS if last or axis < values.ndim - 1 else ROW_MEMBERS
+    if size >= least and values.shape[axis] == size * (span[1] - span[0]):
         runs = (*values.shape[:axis], -1, size, *values.shape[axis + 1 :])
         return np.add.reduce(values.reshape(runs), axis=axis + 1)
     return _reduce(np.add, 0, values, axis, windows, span, origin)
@@ -237,7 +237,7 @@ def short(windows: Windows) -> TypeGuard[Axis]:
         return False
     kernel, stride = windows.kernel, windows.stride
     shared = stride < kernel <= min(MANY, BUSY * windows.out, NEAR // stride)
-    return kernel < LONG or windows.dilation > 1 or shared
+    return kernel < LONG_TAPS or windows.dilation > 1 or shared
 
 
 def _taps(

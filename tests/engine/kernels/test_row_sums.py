@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import Stopped
 from engine.kernels import row_sums
-from engine.kernels.row_sums import PART, ROWS, WIDE, sums_over_rows
+from engine.kernels.row_sums import ROWS, SAMPLE_PART, WIDE, sums_over_rows
 from engine.threads import computing
 
 COUNTS = [1, 2, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 5, ROWS * ROWS, 50_177]
@@ -33,7 +33,7 @@ def test_sums_are_exact_and_alike_alone(rows: int, numbers: int) -> None:
 def test_all_rows_are_added_once_whatever_the_bounds(
     bounds: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for bound, value in zip(("ROWS", "WIDE", "PART"), bounds, strict=True):
+    for bound, value in zip(("ROWS", "WIDE", "SAMPLE_PART"), bounds, strict=True):
         monkeypatch.setattr(row_sums, bound, value + (bound == "ROWS"))
     for rows in (*range(1, 40), 500):
         for numbers in (1, 3, 9):
@@ -54,5 +54,5 @@ def test_no_samples_have_no_sums() -> None:
 def test_long_sums_stop_when_they_are_told_to() -> None:
     asked = iter((False, False, True))
     with pytest.raises(Stopped):
-        computing(lambda: next(asked), sums_over_rows, np.ones((1, 8 * PART, 1), np.float32))
+        computing(lambda: next(asked), sums_over_rows, np.ones((1, 8 * SAMPLE_PART, 1), np.float32))
     assert list(asked) == []

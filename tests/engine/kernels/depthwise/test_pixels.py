@@ -21,7 +21,7 @@ from tests.engine.kernels.images import IMAGES, VOLUMES, Shape, image, tensors
 )
 def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     run, block_bytes, shared = request.param
-    monkeypatch.setattr(pixels, "RUN", run)
+    monkeypatch.setattr(pixels, "TAP_RUN", run)
     monkeypatch.setattr(cuts, "BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(cuts, "SHARED", shared)
     cuts.cuts.cache_clear()

@@ -8,7 +8,7 @@ import pytest
 from engine.geometry import Adaptive, Axis, Tile, Windows
 from engine.kernels.pools import averaging
 from engine.kernels.pools.averaging import FEW, members, write_averages, write_averages_adjoint
-from engine.kernels.pools.pooling import Pooling
+from engine.kernels.pools.pooling import BLOCK, Pooling
 
 POOLS: list[tuple[Windows, ...]] = [
     (Axis(6, 6, 6, 1, 0, 0, 1), Axis(5, 5, 5, 1, 0, 0, 1)),
@@ -35,7 +35,7 @@ def averages(p: Pooling, x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
 @pytest.mark.parametrize("axes", POOLS, ids=IDS)
-@pytest.mark.parametrize("block", [averaging.BLOCK, 8])
+@pytest.mark.parametrize("block", [BLOCK, 8])
 def test_sums_are_divided_output_by_output_and_so_is_the_adjoint(
     axes: tuple[Windows, ...], last: bool, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import engine
 from engine.geometry import Axis
-from engine.kernels.pools.plane_sums import PART, SHORT, mirrored, plane_sum
+from engine.kernels.pools.plane_sums import PLANE_PART, SHORT, mirrored, plane_sum
 from engine.kernels.pools.pooling import Pooling
 from tests.engine.kernels.winograd.test_correlating import numbers
 
@@ -61,7 +61,7 @@ def test_the_gradient_is_the_adjoint(
 
 
 @pytest.mark.parametrize(
-    "size", [(7, 7), (1, SHORT - 1), (1, SHORT), (PART // 64, 64), (3, PART), (113, 97)]
+    "size", [(7, 7), (1, SHORT - 1), (1, SHORT), (PLANE_PART // 64, 64), (3, PLANE_PART), (113, 97)]
 )
 def test_the_sums_of_a_sample_do_not_depend_on_where_it_stands(size: tuple[int, int]) -> None:
     rng = np.random.default_rng(6)

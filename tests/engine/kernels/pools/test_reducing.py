@@ -96,7 +96,7 @@ def test_fewer_numbers_beside_a_run_are_many_where_they_are_long_runs_of_memory(
         wide = np.ones((samples, 4, reducing.FEWER))
         assert reducing.many_beside(wide, 1)
         assert not reducing.many_beside(wide[..., 1:], 1)
-        short = np.ones((samples, reducing.FEWER // 4, 4, reducing.RUN - 1))
+        short = np.ones((samples, reducing.FEWER // 4, 4, reducing.RUN_STEP - 1))
         assert not reducing.many_beside(short, 2)
 
 

@@ -134,7 +134,7 @@ def test_all_ways_find_the_same(
     p, x = Pooling((Adaptive(24, 5), Adaptive(54, 7)), 3), drawn((2, 3, 24, 54), "float32", numbers)
     want = maxima._along(p, x, whole(p))
     monkeypatch.setattr(seeking, "PASS", part)
-    monkeypatch.setattr(seeking, "RUN", run)
+    monkeypatch.setattr(seeking, "BESIDE_RUN", run)
     for got, expected in zip(seeking.sought(p, x, whole(p)), want, strict=True):
         np.testing.assert_array_equal(got, expected)
     for tile in tiles(p.positions, (2, 3)):
