@@ -96,8 +96,11 @@ def scatter(columns: Array, axes: Sequence[Axis], tile: Tile, mode: str, x: Arra
         put_back(columns[(slice(None),) * 3 + tap], box, x)
 
 
-def lay(columns: Array, axes: Sequence[Axis], tile: Tile, _mode: str, x: Array) -> None:
-    """`scatter` where windows lie side by side: nothing is added, so that one copy has many taps."""
+def lay(columns: Array, axes: Sequence[Axis], tile: Tile, x: Array) -> None:
+    """`scatter` where windows lie side by side and none reads padding, whatever the mode.
+
+    Nothing is added, so that one copy has many taps.
+    """
     spans = list(zip(tile, axes, strict=True))
     target = x[within(slice(lo * axis.stride, hi * axis.stride) for (lo, hi), axis in spans)]
     split = [size for (lo, hi), axis in spans for size in (hi - lo, axis.stride)]

@@ -1,8 +1,8 @@
 """Activations made of the sigmoid, softplus, and the slope of tanh.
 
 None overflows on either side, and what is close to 0 keeps its digits. A value function writes to `y`,
-which may be `z`; a slope is in one of the rows. float32 takes the form of fewest passes, float64 the one
-that is rounded least.
+which may be `z`; a slope, dy/dz at each z, is in one of the rows. float32 takes the form of fewest passes,
+float64 the one that is rounded least.
 """
 
 from __future__ import annotations
@@ -75,10 +75,12 @@ def tanh_slope(z: Array, rows: Rows) -> Array:
 
 
 def silu_slope(z: Array, rows: Rows) -> Array:
+    """s + z·s·(1 − s), where s is the sigmoid of z."""
     return _product_slope(z, z, None, rows)
 
 
 def gelu_by_tanh_slope(z: Array, rows: Rows) -> Array:
+    """s + z·s·(1 − s)·2u', where s is the sigmoid of 2u and u' the slope of u."""
     # Long before this the slope is 0 or 1, as without the bound; beyond it a cube overflows to NaN.
     z = np.clip(z, -_FLAT, _FLAT, out=rows[3])
     rising = np.multiply(z, 3 * _CUBIC, out=rows[4])
@@ -89,6 +91,7 @@ def gelu_by_tanh_slope(z: Array, rows: Rows) -> Array:
 
 
 def _twice_u(z: Array, u: Array) -> Array:
+    """Write 2u = 2·√(2/π)·(z + 0.044715·z³) to `u`, which is not `z`."""
     np.multiply(z, _CUBIC, out=u)
     u *= z
     u *= z

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -143,7 +144,7 @@ def _block(c: Correlation, tile: Tile, lead: tuple[int, ...], apart: bool, last:
 def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     """Write dx (N, G, C, *S), the adjoint of `forward` in x, from dy (N, G, O, *P) and w (G, O, C·K)."""
     blocks = c.input_blocks
-    put = lay if c.disjoint else scatter
+    put = lay if c.disjoint else partial(scatter, mode=c.mode)
     covered = c.disjoint and all(axis.out * axis.stride == axis.size for axis in c.axes)
 
     def block(n: slice, g: slice, channels: tuple[int, int]) -> None:
@@ -158,7 +159,7 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             multiply(weights, upstream, columns)
             sizes = (hi - lo for lo, hi in tile)
             unfolded = columns.reshape(*target.shape[:3], *c.kernel, *sizes)
-            put(unfolded, c.axes, tile, c.mode, target)
+            put(unfolded, c.axes, tile, x=target)
         settle(target)
 
     cuts = [

@@ -8,9 +8,11 @@ from math import prod
 
 from engine.arena import SCRATCH_BYTES
 from engine.geometry import Axis, Tile, block_tile, even, ranges, tiles
-from engine.kernels.pools import tracing
+from engine.kernels.pools import tracing, winners
 from engine.kernels.pools.pooling import RUN_BLOCKS, Blocks, Pooling
-from engine.kernels.pools.winners import room
+
+TileBytes = Callable[[tuple[Axis, ...], Tile, int, int], int]
+"""Bytes of the scratch that a tile of one plane takes, from (axes, tile, inner, itemsize)."""
 
 ROOM = SCRATCH_BYTES * 3 // 4
 """Bytes that finding maxima plans with; borders of tiles need some more."""
@@ -28,15 +30,14 @@ def winner_blocks(
     p: Pooling,
     samples: int,
     itemsize: int,
-    room: Callable[..., int] = room,
+    room: TileBytes = winners.room,
     *,
     axes: tuple[Axis, ...] | None = None,
 ) -> Blocks:
     """Blocks for finding where maxima stand, as large as the scratch allows: fewer calls of NumPy,
     each of which threads have to take turns to begin.
 
-    `room(axes, tile, inner, itemsize)` says what a tile of one plane takes. The axes are those of few taps,
-    unless others are given.
+    The axes are those of few taps, unless others are given.
     """
     axes = axes or p.tapped_axes
     if axes is None:

@@ -98,6 +98,6 @@ def test_windows_side_by_side_are_laid_where_they_would_be_scattered(
     got, want = np.zeros((2, 2, 1, 3, *(a.size for a in axes)))
     # Channels last, and in order.
     got = np.moveaxis(np.ascontiguousarray(np.moveaxis(got, 2, -1)), -1, 2)
-    lay(columns, axes, tile, "zeros", got)
+    lay(columns, axes, tile, got)
     scatter(columns, axes, tile, "zeros", want)
     assert np.array_equal(got, want)
