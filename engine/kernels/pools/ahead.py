@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST_BYTES, MOST_BYTES = 1 << 8, 1 << 12
-"""Rows that gain by it: four lines of the cache to a page."""
+LEAST_BYTES = 1 << 8
+"""Bytes of a row from which it gains by it: four lines of the cache."""
+
+MOST_BYTES = 1 << 12
+"""Bytes of a row below which it does: a page."""
 
 
 def pays(a: NDArray[Any]) -> bool:
