@@ -13,6 +13,7 @@ import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,6 +116,24 @@ async def test_only_the_guilty_member_of_a_batch_is_refused(gate: Gate) -> None:
         assert [(await task).body for task in tasks] == list(map(expected, good))
         await held
     assert rig.observer.restarts == []
+
+
+@scenario
+async def test_what_fails_without_a_name_is_tried_once_more(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run, failures = engine.run, [RuntimeError("as asked")]
+
+    def failing(*given: Any, **options: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return run(*given, **options)
+
+    monkeypatch.setattr(engine, "run", failing)
+    async with dispatching(workers=0) as rig:
+        assert (await rig.submit(job())).body == expected(job())
+    assert not failures
+    assert "as asked" in caplog.text
 
 
 @scenario
