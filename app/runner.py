@@ -19,18 +19,14 @@ from contextlib import contextmanager
 from functools import partial
 
 import engine
+from app import blame
 from app.clearing import Clearing
-from app.errors import WorkerCrashed
 from app.few import Few
 from app.jobs import Answer, Done, Observer, Pending
 from app.trip import Trip
 from app.wire import Piece
 from app.workers.offload import copying
 from app.workers.task import (
-    BLAME,
-    EXHAUSTED,
-    FATAL_BLAME,
-    STUCK,
     ComputeFailed,
     Outcome,
     Result,
@@ -240,10 +236,7 @@ class Runner:
             reason: of its death, see `WorkerDied`.
         """
         if len(members) == 1:
-            members[0].blame += BLAME.get(reason, 1.0)
-            if members[0].blame >= FATAL_BLAME:
-                limit_s = self._max_compute_s if reason == STUCK else None
-                members[0].fail(MemoryError() if reason == EXHAUSTED else WorkerCrashed(limit_s))
+            blame.bereaved(members[0], reason, self._max_compute_s)
         self._again(members, alone=True)
 
     def _failed(self, members: list[Pending], error: Exception) -> None:
@@ -254,10 +247,7 @@ class Runner:
             text = "".join(traceback.format_exception(error))
             log.error("%s of %s failed: %s", call.action, call.operation, text)
         if len(members) == 1:
-            # What has no name may be its worker's fault: where memory ends, anything may fail.
-            members[0].blame += 1.0 if isinstance(error, ComputeFailed) else FATAL_BLAME
-            if members[0].blame >= FATAL_BLAME:
-                members[0].fail(error)
+            blame.failed(members[0], error)
         elif isinstance(error, MemoryError):
             log.warning("out of memory for a shared call: its requests are computed one by one")
         self._again(members, alone=True)

@@ -87,9 +87,9 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=HANG_UP_S,
             )
         )
-        self._lifecycle: Lifecycle = app.state.lifecycle
-        self._intake: Intake = app.state.intake
-        self._dispatcher: Dispatcher = app.state.dispatcher
+        self._lifecycle: Lifecycle = state.lifecycle
+        self._intake: Intake = state.intake
+        self._dispatcher: Dispatcher = state.dispatcher
         self._berths: Berths | None = self._dispatcher.berths
         self._settings = settings
         self._listener = listener

@@ -48,12 +48,18 @@ def layer_of(rng: np.random.Generator) -> tuple[Layer, dict[str, Array]]:
     return Layer(pair(1, 3), padding, dilation, groups), tensors
 
 
-def asked(service: Service, layer: Layer, tensors: dict[str, Array], dy: Array) -> dict[str, Array]:
-    """y and the gradients, in float64."""
-    config = layer._asdict()
+def outputs(service: Service, layer: Layer, tensors: dict[str, Array]) -> dict[str, Array]:
+    """y in float64."""
+    x, weight, bias = (array.astype(np.float64) for array in tensors.values())
+    return service.forward("conv", layer._asdict(), x=x, weight=weight, bias=bias)
+
+
+def gradients(
+    service: Service, layer: Layer, tensors: dict[str, Array], dy: Array
+) -> dict[str, Array]:
+    """dx, dweight and dbias in float64."""
     x, weight, bias, dy = (array.astype(np.float64) for array in (*tensors.values(), dy))
-    forward = service.forward("conv", config, x=x, weight=weight, bias=bias)
-    return forward | service.backward("conv", config, x=x, weight=weight, bias=bias, dy=dy)
+    return service.backward("conv", layer._asdict(), x=x, weight=weight, bias=bias, dy=dy)
 
 
 def found(
@@ -63,8 +69,8 @@ def found(
     x, weight, bias = tensors.values()
     result = {"y": kernel.forward(layer, x, weight, bias)}
     if hasattr(kernel, "backward"):
-        gradients = kernel.backward(layer, x, weight, dy)
-        result |= zip(("dx", "dweight", "dbias"), gradients, strict=True)
+        backward = kernel.backward(layer, x, weight, dy)
+        result |= zip(("dx", "dweight", "dbias"), backward, strict=True)
     return {name: np.asarray(array) for name, array in result.items()}
 
 
@@ -97,11 +103,13 @@ def check(service: Service, kernel: ModuleType, layers: int, seed: int, most: fl
     largest: dict[str, float] = {}
     for number in range(1, layers + 1):
         layer, tensors = layer_of(rng)
-        shape: tuple[int, ...] = service.forward("conv", layer._asdict(), **tensors)["y"].shape
+        true = outputs(service, layer, tensors)
+        shape: tuple[int, ...] = true["y"].shape
         dy = rng.standard_normal(shape, np.float32)
-        true = asked(service, layer, tensors, dy)
+        true |= gradients(service, layer, tensors, dy)
         unsigned = {name: np.abs(array) for name, array in tensors.items()}
-        terms = asked(service, layer, unsigned, np.abs(dy))
+        terms = outputs(service, layer, unsigned)
+        terms |= gradients(service, layer, unsigned, np.abs(dy))
         faults = []
         for name, own in found(kernel, layer, tensors, dy).items():
             off, told = fault(name, own, true[name], terms[name], most)
@@ -135,14 +143,12 @@ def main() -> int:
     given: Any = parser.parse_args()
     try:
         with Service(given.url) as service:
-            return (
-                0
-                if check(service, loaded(given.kernel), given.layers, given.seed, given.most)
-                else 1
-            )
+            kernel = loaded(given.kernel)
+            right = check(service, kernel, given.layers, given.seed, given.most)
     except ServiceError as error:
         print(error, file=sys.stderr)
         return 1
+    return 0 if right else 1
 
 
 if __name__ == "__main__":

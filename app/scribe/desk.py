@@ -17,12 +17,12 @@ from typing import Any, cast
 
 from numpy.typing import NDArray
 
+from app import blame
 from app.admission import Admission, QueueLimits
 from app.errors import (
     DeadlineExceeded,
     QueueFull,
     ShuttingDown,
-    WorkerCrashed,
     WorkersUnavailable,
 )
 from app.scribe.letters import Letter, Reading, Writing, reading_room, writing_room
@@ -33,15 +33,11 @@ from app.wire import Body, DecodeLimits, Exchange, PlanRequest, Request
 from app.workers.channel import Message
 from app.workers.pool import Pool
 from app.workers.task import (
-    BLAME,
     CRASHED,
-    EXHAUSTED,
-    FATAL_BLAME,
     STOP_GRACE_S,
     STUCK,
     SUSPENDED,
     WATCH_S,
-    ComputeFailed,
     WorkerDied,
     lost,
 )
@@ -211,18 +207,11 @@ class Desk:
             await self._watch(order, scribe, reply)
             written = await scribe.finish(order.letter, await reply)
         except WorkerDied as death:
-            order.blame += BLAME.get(death.reason, 1.0)
-            if order.blame >= FATAL_BLAME:
-                limit_s = self._limits.work_s if death.reason == STUCK else None
-                exhausted = death.reason == EXHAUSTED
-                order.fail(MemoryError() if exhausted else WorkerCrashed(limit_s))
+            blame.bereaved(order, death.reason, self._limits.work_s)
             self._waiting.again(order)
             raise
         except Exception as error:  # noqa: BLE001 - it is the answer
-            # What has no name may be the scribe's fault: where memory ends, anything may fail.
-            order.blame += 1.0 if isinstance(error, ComputeFailed) else FATAL_BLAME
-            if order.blame >= FATAL_BLAME:
-                order.fail(error)
+            blame.failed(order, error)
             self._waiting.again(order)
             return
         if not order.future.done():

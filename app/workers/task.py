@@ -99,14 +99,6 @@ STUCK = "stuck"
 SUSPENDED = "suspended"
 """Reason of death of a worker that somebody else had stopped."""
 
-BLAME = {SUSPENDED: 0.0, KILLED: 0.5, EXHAUSTED: 0.5}
-"""How much a worker's death, by its reason, speaks against the work that it did alone: 1 where
-the reason is not named here. No job can suspend a worker; one that was killed or had no memory left
-may have been harmed by others."""
-
-FATAL_BLAME = 2.0
-"""Work with so much blame is taken for the cause, and is not tried again."""
-
 STOP_GRACE_S = 0.3
 """How long abandoned work may take to stop by itself: about what a new worker costs to start."""
 

@@ -20,6 +20,7 @@ import pytest
 
 import engine
 from app import trip
+from app.blame import BLAME, FATAL_BLAME
 from app.dispatcher import RETRY_WORKERS_S
 from app.errors import (
     WorkerCrashed,
@@ -29,7 +30,7 @@ from app.jobs import Answer
 from app.trip import Trip
 from app.workers import pool
 from app.workers.process import ProcessOptions, ProcessWorker
-from app.workers.task import BLAME, FATAL_BLAME, ComputeFailed, WorkerDied
+from app.workers.task import ComputeFailed, WorkerDied
 from app.workqueue import WorkQueue
 from tests.app.dispatching import PATIENCE_S, dispatching, expected, job, scenario
 from tests.app.gates import Gate

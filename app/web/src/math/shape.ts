@@ -46,16 +46,8 @@ export function around(one: readonly number[], other: readonly number[]): number
 
 /** The flat index that a cell of one shape has in another with as many axes; -1 where one of the two has no such cell. */
 export function moved(index: number, from: readonly number[], to: readonly number[]): number {
-  let place = 0;
-  let step = 1;
-  for (let axis = from.length - 1; axis >= 0; axis -= 1) {
-    const at = index % from[axis];
-    if (at >= to[axis]) return -1;
-    index = Math.floor(index / from[axis]);
-    place += at * step;
-    step *= to[axis];
-  }
-  return index === 0 ? place : -1;
+  const at = unravel(from, index);
+  return index < size(from) && at.every((place, axis) => place < to[axis]) ? flat(to, at) : -1;
 }
 
 /** Position of a cell as people write it: only the spatial axes that the tensor has. */
