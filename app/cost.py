@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.errors import LimitExceeded
+from app.telling import sentences
 from engine.errors import Issue
 
 
@@ -83,4 +84,4 @@ def check_cost(cost: Cost, limits: CostLimits) -> None:
         if value > most
     ]
     if issues:
-        raise LimitExceeded(issues=issues)
+        raise LimitExceeded(sentences(issues), issues=issues)

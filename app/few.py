@@ -80,15 +80,16 @@ class Few:
     """Watches who has small requests under way, and what was slow; see the rules above."""
 
     def __init__(self) -> None:
-        self._there: dict[int, str] = {}  # the caller of each connection
+        self._there: dict[int, set[str]] = {}  # callers of each connection
         self._of: dict[str, int] = {}  # connections of each caller
-        self._scattered = 0  # those of callers who are no crowd
+        self._crowds = 0  # callers who are one
+        self._scattered = 0  # connections of those who are none
         self._slow: dict[tuple[engine.Call, int], int] = {}
 
     @property
     def crowded(self) -> bool:
         """Whether there is a crowd."""
-        return len(self._there) > self._scattered
+        return self._crowds > 0
 
     def crowd(self, caller: str) -> bool:
         """Whether the connections of a caller are a crowd."""
@@ -99,30 +100,34 @@ class Few:
 
         Args:
             connection: a number of its own for each. However many requests are sent ahead over it, it
-                is one.
+                is one, of each caller whose they are: what is asked with a key is not hidden behind a
+                request without.
             caller: whose it is; see `app.counted.CALLER`.
         """
-        if not 0 < length <= SMALL_BODY or connection in self._there:
+        if not 0 < length <= SMALL_BODY:
             return
-        self._there[connection] = caller
+        callers = self._there.setdefault(connection, set())
+        if caller in callers:
+            return
+        callers.add(caller)
         count = self._of[caller] = self._of.get(caller, 0) + 1
         if count <= FEW:
             self._scattered += 1
         elif count == FEW + 1:
+            self._crowds += 1
             self._scattered -= FEW
 
     def leave(self, connection: int) -> None:
         """All requests of a connection are answered, or it is closed."""
-        caller = self._there.pop(connection, None)
-        if caller is None:
-            return
-        count = self._of.pop(caller) - 1
-        if count:
-            self._of[caller] = count
-        if count < FEW:
-            self._scattered -= 1
-        elif count == FEW:
-            self._scattered += FEW
+        for caller in self._there.pop(connection, ()):
+            count = self._of.pop(caller) - 1
+            if count:
+                self._of[caller] = count
+            if count < FEW:
+                self._scattered -= 1
+            elif count == FEW:
+                self._crowds -= 1
+                self._scattered += FEW
 
     def admits(self, connection: int, call: engine.Call, samples: int, under_way: int) -> bool:
         """Whether a request is to be answered in the loop; not where nobody tells who is there.
@@ -135,8 +140,8 @@ class Few:
             # It takes long, during which it would keep the quick ones of others from here.
             self.leave(connection)
             return False
-        caller = self._there.get(connection)
-        if caller is None or self.crowd(caller) or self._scattered > FEW:
+        callers = self._there.get(connection)
+        if not callers or self._scattered > FEW or any(map(self.crowd, callers)):
             return False
         return not self.slow(call, samples)
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import app.errors as service
 import engine.errors as engine
-from app.telling import MAX_SENTENCE, entry, sentence, short
+from app.telling import MAX_SENTENCE, entry, sentences, short
 from app.wire import MEDIA_TYPES
 from engine.words import MOST
 
@@ -408,7 +408,4 @@ def _detail(error: BaseException, kind: Kind, issues: tuple[engine.Issue, ...]) 
         return "Something went wrong on our side; the request id finds it in the log."
     if isinstance(error, service.ServiceError):
         return short(error.detail, MAX_SENTENCE)
-    text = sentence(issues[0]) if issues else kind.title
-    if len(issues) > 1:
-        text += f"; and {len(issues) - 1} more"
-    return short(text, MAX_SENTENCE)
+    return short(sentences(issues) if issues else kind.title, MAX_SENTENCE)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Final
 
 from engine.errors import Issue
-from engine.words import counted
+from engine.words import Words, counted
 
 MAX_TEXT: Final = 120
 """Characters of a value or a name that is repeated to its sender."""
+
+MAX_EXPECTED: Final = 160
+"""Characters of what was expected, where an issue is told in a sentence: a longer one lists every name."""
+
+MAX_STEP: Final = 40
+"""Characters of a name on the way to a field, there."""
 
 MAX_SENTENCE: Final = 4 * MAX_TEXT
 """Characters of what is said of one."""
@@ -36,16 +43,31 @@ def entry(issue: Issue) -> dict[str, object]:
 def sentence(issue: Issue) -> str:
     """An issue in a sentence, for those who are shown no more of a problem than its `detail`.
 
-    What was expected is in it where it is short: a hint comes with a list of every name.
+    What was expected is in it where it is short, and what was found unless the path has it.
     """
-    path = ".".join(map(str, issue.loc))
+    path = ".".join(_visible(str(step), MAX_STEP) for step in issue.loc)
     text = f"{path}: {issue.msg}" if path else issue.msg
-    if issue.expected is None or len(issue.expected) > MAX_TEXT:
-        return text
-    if issue.got is None:
-        return f"{text} (expected {issue.expected})"
-    got = json.dumps(_plain(issue.got), ensure_ascii=False)
-    return f"{text} (expected {issue.expected}, got {short(got)})"
+    told = []
+    if issue.expected is not None and len(issue.expected) <= MAX_EXPECTED:
+        told.append(f"expected {issue.expected}")
+    in_path = isinstance(issue.got, str) and issue.loc[-1:] == (issue.got,)
+    if issue.got is not None and not in_path:
+        got = _plain(issue.got)
+        quoted = got if isinstance(got, Words) else json.dumps(got, ensure_ascii=False)
+        told.append(f"got {_visible(quoted, MAX_TEXT)}")
+    return f"{text} ({', '.join(told)})" if told else text
+
+
+def sentences(issues: Sequence[Issue]) -> str:
+    """The first of some issues in a sentence, and how many there are besides."""
+    others = len(issues) - 1
+    return sentence(issues[0]) + (f"; and {others} more" if others else "")
+
+
+def _visible(text: str, length: int) -> str:
+    """A text cut to a length, in which nothing is hidden, moves a cursor or turns what is around it."""
+    shown = short(text, length)
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in shown)
 
 
 def short(text: str, length: int = MAX_TEXT) -> str:
@@ -60,11 +82,11 @@ def _plain(value: object, depth: int = 0) -> object:
         return value
     if isinstance(value, Integral):
         bits = int(value).bit_length()
-        return int(value) if bits <= 64 else f"an integer of {bits} bits"
+        return int(value) if bits <= 64 else Words(f"an integer of {bits} bits")
     if isinstance(value, Real):
         return _number(float(value))
     if isinstance(value, str):
-        return short(value)
+        return Words(short(value)) if isinstance(value, Words) else short(value)
     if isinstance(value, list | tuple | dict) and depth == 2:
         return counted(len(value), "item")
     if isinstance(value, list | tuple):
@@ -73,10 +95,10 @@ def _plain(value: object, depth: int = 0) -> object:
     if isinstance(value, dict):
         pairs = list(value.items())[:MAX_ITEMS]
         return {short(str(key)): _plain(item, depth + 1) for key, item in pairs}
-    return counted(len(value), "byte") if isinstance(value, bytes) else type(value).__name__
+    return counted(len(value), "byte") if isinstance(value, bytes) else Words(type(value).__name__)
 
 
 def _number(value: float) -> object:
     if math.isfinite(value):
         return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return Words("NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity")

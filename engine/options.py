@@ -54,7 +54,8 @@ def unknown_fields(
     given: Iterable[object], known: Collection[str], loc: Loc, msg: str = "no such field"
 ) -> list[EngineError]:
     """An error for each name given that is not among the known, with what may have been meant."""
-    unknown, expected = [name for name in given if name not in known], one_of(known)
+    unknown = [name for name in given if name not in known]
+    expected = one_of(known) if len(known) > 1 else f"only {one_of(known)}"
     return [
         fail(UnknownField, (*loc, str(name)), f"{msg}{hint}", expected, name)
         for name, hint in hints(unknown, lambda name: did_you_mean(name, known))

@@ -110,9 +110,15 @@ OTHERS = frozenset(("relu6", "prelu", "celu", "crelu", "rrelu", "softsign", "log
 """Functions that are not ours, whose names are close to those of ours."""
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+class Words(str):
+    """A description of what was found; any other text that was found is quoted where it is told."""
+
+    __slots__ = ()
+
+
+def counted(number: int, one: str, many: str = "") -> Words:
     """A number of things, as `1 item` and `2 items`."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
+    return Words(f"{number} {one if number == 1 else many or one + 's'}")
 
 
 def one_of(names: Iterable[str]) -> str:

@@ -75,7 +75,7 @@ def read_shape(value: object, loc: Loc, limits: DecodeLimits) -> tuple[int, ...]
         raise MalformedBody.at(loc, "a shape is a list", "a list of integers", kind(value))
     if len(value) > limits.max_rank:
         expected = f"at most {counted(limits.max_rank, 'axis', 'axes')}"
-        got = f"{len(value)} axes"
+        got = counted(len(value), "axis", "axes")
         raise fail(InvalidValue, loc, "the shape has too many axes", expected, got)
     for axis, length in enumerate(value):
         if type(length) is not int:

@@ -20,7 +20,7 @@ from app.wire.elements import Array, read_only
 from app.wire.limits import DecodeLimits
 from app.wire.plain import kind
 from engine.errors import InvalidValue, Loc, fail
-from engine.words import counted
+from engine.words import Words, counted
 
 INFINITIES: Final = ("Infinity", "-Infinity")
 NOT_FINITE: Final = frozenset({"NaN", *INFINITIES})
@@ -149,5 +149,5 @@ def _seen(item: object) -> object:
     if isinstance(item, list):
         return counted(len(item), "item")
     if item in _BEYOND:
-        return "a number beyond the range of float64"
+        return Words("a number beyond the range of float64")
     return item if type(item) in (int, float, str) else kind(item)

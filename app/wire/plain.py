@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from app.errors import MalformedBody
 from app.wire.limits import DecodeLimits
 from engine.errors import Loc
-from engine.words import counted
+from engine.words import Words, counted
 
 GZIP = b"\x1f\x8b"
 """What a body begins with that is compressed so."""
@@ -25,9 +25,9 @@ _KINDS: dict[type, str] = {
 }
 
 
-def kind(value: object) -> str:
+def kind(value: object) -> Words:
     """What a decoded value is, in the words of an error."""
-    return _KINDS.get(type(value), "something else")
+    return Words(_KINDS.get(type(value), "something else"))
 
 
 def check_text(text: str, loc: Loc, limits: DecodeLimits) -> None:
@@ -38,14 +38,15 @@ def check_text(text: str, loc: Loc, limits: DecodeLimits) -> None:
     """
     if len(text) > limits.max_text:
         expected = f"at most {limits.max_text} characters"
-        raise MalformedBody.at(loc, "the text is too long", expected, f"{len(text)} characters")
+        got = counted(len(text), "character")
+        raise MalformedBody.at(loc, "the text is too long", expected, got)
     if text.isascii():
         return
     try:
         text.encode()
     except UnicodeEncodeError:
         msg = "the text has half of a surrogate pair"
-        raise MalformedBody.at(loc, msg, "Unicode text", ascii(text)) from None
+        raise MalformedBody.at(loc, msg, "Unicode text", Words(ascii(text))) from None
 
 
 def check_plain(value: object, loc: Loc, limits: DecodeLimits) -> None:

@@ -19,7 +19,7 @@ from app.wire.faults import MOST_SHOWN, MOST_STEPS, Fault
 from app.wire.limits import DecodeLimits
 from app.wire.plain import GZIP, gzipped, kind, too_deep, too_many_values
 from engine.errors import Loc
-from engine.words import counted
+from engine.words import Words, counted
 
 PLAIN_FIELDS: Final = ("dtype", "shape", "data")
 NUMPY_FIELDS: Final = ("nd", "type", "kind", "shape", "data")
@@ -179,7 +179,7 @@ def _located(value: object) -> MalformedBody:
 
 def _extension(code: int) -> MalformedBody:
     msg = "extension types are not read here"
-    return MalformedBody.at((), msg, _AS_BIN, f"ext {code}")
+    return MalformedBody.at((), msg, _AS_BIN, Words(f"ext {code}"))
 
 
 def _explained(error: Exception, limits: DecodeLimits, left_out: int) -> MalformedBody:
@@ -195,7 +195,7 @@ def _explained(error: Exception, limits: DecodeLimits, left_out: int) -> Malform
     if isinstance(error, msgpack.StackError):
         return too_deep(limits.max_depth)
     if isinstance(error, UnicodeDecodeError):
-        got = f"a text of {counted(len(error.object), 'byte')}"
+        got = Words(f"a text of {counted(len(error.object), 'byte')}")
         return MalformedBody.at((), "a text is not valid UTF-8", _AS_BIN, got)
     reason = str(error) or "there is a byte that begins no value"
     if (exceeded := _EXCEEDED.match(reason)) and exceeded[2] in _LONG:

@@ -19,6 +19,7 @@ from app.wire.limits import DecodeLimits
 from app.wire.negotiation import Codec, Exchange
 from app.wire.plain import check_plain, check_text, kind
 from engine.errors import InvalidValue, MissingField, fail
+from engine.words import counted
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def decode_plan(body: Body, exchange: Exchange, limits: DecodeLimits) -> PlanReq
 def _top(body: Body, exchange: Exchange, limits: DecodeLimits) -> dict[str, object]:
     if not len(body):
         # As it is for a server where a client tells neither a length nor chunks.
-        raise MalformedBody.at((), "the body is empty", "a map", "0 bytes")
+        raise MalformedBody.at((), "the body is empty", "a map", counted(0, "byte"))
     given = _READERS[exchange.request].load(body, limits)
     if not isinstance(given, dict):
         raise MalformedBody.at((), "the body is not a map", "a map", kind(given))
@@ -136,4 +137,4 @@ def _map(given: dict[str, object], name: str, limits: DecodeLimits) -> dict[str,
     check_plain(value, (name,), limits)
     if value is None or isinstance(value, dict):
         return value
-    raise fail(InvalidValue, (name,), f"{name} is not a map", "a map", kind(value))
+    raise fail(InvalidValue, (name,), "not a map", "a map", kind(value))

@@ -119,19 +119,33 @@ def test_a_crowd_keeps_nobody_out_but_itself() -> None:
 def test_who_is_there_is_counted_as_they_come_and_go(
     moves: list[tuple[int, str, bool]],
 ) -> None:
-    watch, there = Few(), dict[int, str]()
+    watch, there = Few(), dict[int, set[str]]()
     for connection, caller, comes in moves:
         if comes:
-            watch.enter(connection, 1, there.setdefault(connection, caller))
+            watch.enter(connection, 1, caller)
+            there.setdefault(connection, set()).add(caller)
         else:
             watch.leave(connection)
             there.pop(connection, None)
-        counts = Counter(there.values())
+        counts = Counter(each for callers in there.values() for each in callers)
         assert watch.crowded == any(count > FEW for count in counts.values())
         few = sum(count for count in counts.values() if count <= FEW)
-        for each, its in there.items():
-            assert watch.crowd(its) == (counts[its] > FEW)
-            assert watch.admits(each, *SMALL, 100) == (counts[its] <= FEW and few <= FEW)
+        for each, callers in there.items():
+            crowds = [counts[its] > FEW for its in callers]
+            assert [watch.crowd(its) for its in callers] == crowds
+            assert watch.admits(each, *SMALL, 100) == (not any(crowds) and few <= FEW)
+
+
+def test_what_is_asked_with_a_key_is_not_hidden_behind_a_request_without() -> None:
+    for first, then in (("", "key-1"), ("key-1", "")):
+        watch = Few()
+        for connection in range(FEW + 1):
+            watch.enter(connection, 1, first)
+            watch.enter(connection, 1, then)
+        assert watch.crowd("key-1")
+        for connection in range(FEW + 1):
+            watch.leave(connection)
+        assert not watch.crowded
 
 
 def test_while_little_is_under_way_more_is_answered_here() -> None:

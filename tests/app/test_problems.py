@@ -124,7 +124,7 @@ def test_of_our_own_mistakes_nothing_is_told(error: Exception) -> None:
 
 
 def test_a_long_detail_is_cut() -> None:
-    issue = Issue(("config", "k" * 10**6 + "\ud800"), "unknown")
+    issue = Issue(("config",), "k" * 10**6 + "\ud800")
     for error in (engine.UnknownField(issue), service.MalformedBody.at(issue.loc, issue.msg)):
         assert len(body_of(error)["detail"]) == MAX_SENTENCE
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.telling import MAX_SENTENCE, MAX_TEXT, entry, sentence
+from app.telling import MAX_EXPECTED, MAX_SENTENCE, MAX_TEXT, entry, sentence, sentences
 from engine.errors import Issue
+from engine.words import counted
 
 
 def strict(issue: Issue) -> dict[str, Any]:
@@ -53,14 +54,28 @@ def test_expected_and_got_are_left_out_where_they_mean_nothing() -> None:
         ),
         (Issue(("x",), "bad", "a name", "é"), 'x: bad (expected a name, got "é")'),
         (Issue(("weight",), "missing", "a tensor"), "weight: missing (expected a tensor)"),
-        (Issue(("x",), "bad", got=3), "x: bad"),
+        (Issue(("x",), "bad", got=3), "x: bad (got 3)"),
         (
-            Issue(("x",), "bad; did you mean y?", MAX_TEXT * "y", "z"),
-            f'x: bad; did you mean y? (expected {MAX_TEXT * "y"}, got "z")',
+            Issue(("x",), "bad", "1 item", counted(2, "item")),
+            "x: bad (expected 1 item, got 2 items)",
+        ),
+        (Issue(("x",), "bad", "1 item", "2 items"), 'x: bad (expected 1 item, got "2 items")'),
+        (Issue(("x",), "bad", "0", 2**70), "x: bad (expected 0, got an integer of 71 bits)"),
+        (Issue(("x",), "bad", "0", float("nan")), "x: bad (expected 0, got NaN)"),
+        (Issue(("x", "a"), "no such key", "b", "a"), "x.a: no such key (expected b)"),
+        (Issue(("x", 1), "bad", "0", 1), "x.1: bad (expected 0, got 1)"),
+        (
+            Issue(("x", "\x1b\u202e" + 100 * "é"), "no such key"),
+            f"x.\\x1b\\u202e{37 * 'é'}…: no such key",
+        ),
+        (Issue(("x",), "bad", "0", "\x1b\u202e"), 'x: bad (expected 0, got "\\u001b\\u202e")'),
+        (
+            Issue(("x",), "bad; did you mean y?", MAX_EXPECTED * "y", "z"),
+            f'x: bad; did you mean y? (expected {MAX_EXPECTED * "y"}, got "z")',
         ),
         (
-            Issue(("x",), "bad; did you mean y?", MAX_TEXT * "y" + "y", "z"),
-            "x: bad; did you mean y?",
+            Issue(("x",), "bad; did you mean y?", MAX_EXPECTED * "y" + "y", "z"),
+            'x: bad; did you mean y? (got "z")',
         ),
         (
             Issue(("x",), "bad", "a name", 1000 * "z"),
@@ -71,6 +86,12 @@ def test_expected_and_got_are_left_out_where_they_mean_nothing() -> None:
 )
 def test_a_sentence_tells_what_was_expected_where_it_is_short(issue: Issue, told: str) -> None:
     assert sentence(issue) == told
+
+
+def test_of_several_the_first_is_told_and_the_others_are_counted() -> None:
+    issues = [Issue(("x",), "bad"), Issue(("y",), "worse"), Issue(("z",), "worst")]
+    assert sentences(issues[:1]) == "x: bad"
+    assert sentences(issues) == "x: bad; and 2 more"
 
 
 @pytest.mark.parametrize(
