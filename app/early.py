@@ -85,6 +85,12 @@ def leave_when_told() -> None:
         signal.signal(each, _leave)
 
 
+def mind_no_more() -> None:
+    """Ignore them from here on: all is done, and Python ends by the next one, since it forgets ours first."""
+    for each in endings():
+        signal.signal(each, signal.SIG_IGN)
+
+
 def _leave(_number: int, _frame: FrameType | None) -> None:
     # What is being imported might catch an exception, or fail with it.
     os._exit(0)

@@ -25,7 +25,7 @@ from fastapi import FastAPI
 from app import logs
 from app.connection import Connection, bounded
 from app.dispatcher import Dispatcher
-from app.early import endings
+from app.early import endings, leave_when_told, mind_no_more
 from app.files import with_files
 from app.filesize import allow_file_size
 from app.keepalive import LAST_READ_S
@@ -153,8 +153,12 @@ class Server(uvicorn.Server):
         try:
             yield
         finally:
+            # For a moment nobody would handle them, and one would end the process by itself.
+            signal.pthread_sigmask(signal.SIG_BLOCK, handled)
             for each in handled:
                 loop.remove_signal_handler(each)
+            leave_when_told()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
 
     def _on_signal(self, number: signal.Signals) -> None:
         again = monotonic() >= self._signalled + TOGETHER_S
@@ -238,4 +242,5 @@ def serve(settings: Settings) -> int:
             runner.run(server.serve([listener]))
     finally:
         handler.close()
+        mind_no_more()
     return 0 if server.started else 1

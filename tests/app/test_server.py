@@ -200,6 +200,15 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
     assert "Traceback" not in (tmp_path / "log").read_text()
 
 
+def test_however_many_signals_come_the_status_is_0(tmp_path: Path) -> None:
+    with serving(COMMAND, "--workers", "1", log=tmp_path / "log") as running:
+        while running.process.poll() is None:
+            running.process.send_signal(signal.SIGTERM)
+            time.sleep(0.0005)
+        assert running.process.returncode == 0
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
 def test_two_signals_at_once_are_one(tmp_path: Path) -> None:
     with serving(COMMAND, "--workers", "0", log=tmp_path / "log") as running:
         with Raw(running.url) as raw:
