@@ -266,3 +266,30 @@ it("what was pasted and copied is said to screen readers, in any colour and a na
     await done();
   }
 });
+
+it("what is typed or pasted while a change is under way outlives its refusal, which stands beside what was changed", async () => {
+  const { page, done } = await open(browser, link({ ...LAYER, c: 1 }), { permissions, expected: /422/ });
+  const before = await value(page, "x");
+  let release = () => undefined as void;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  await page.route("**/v1/**", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.getByRole("spinbutton", { name: "Dilation", exact: true }).fill("60");
+  await page.keyboard.press("Enter");
+  await page.locator('.page[data-stale="1"]').waitFor();
+  await paste(page, "x", "1 2\n3 4");
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type("7");
+  await page.keyboard.press("Enter");
+  release();
+  await page.locator('[data-field="dilation"] .refusal', { hasText: "60 is not possible" }).waitFor();
+  await settled(page);
+  expect(await page.getByRole("spinbutton", { name: "Dilation", exact: true }).inputValue()).toBe("1");
+  expect(await page.locator(".refusal:visible").allTextContents()).toEqual([expect.stringContaining("60 is not possible")]);
+  const after = await value(page, "x");
+  expect(after).toHaveLength(before.length);
+  expect([0, 1, 4, 5, 15].map((at) => after[at])).toEqual([1, 2, 3, 4, 7]);
+  await done();
+});

@@ -39,11 +39,16 @@ function kindOf(error: ConvokeError): Trouble["kind"] {
   return error.temporary ? "busy" : error.locked ? "key" : "problem";
 }
 
-/** Whether two are one layer with the same tensors; those that are made anew count as others. */
-function alike(one: Spec, other: Spec): boolean {
+/** Whether two are one layer, whatever its tensors hold. */
+function sameLayer(one: Spec, other: Spec): boolean {
   const plain = ({ fills: _, ...rest }: Spec) => JSON.stringify(rest);
-  const fills = Object.keys(one.fills) as (keyof Spec["fills"])[];
-  return fills.every((name) => one.fills[name] === other.fills[name]) && plain(one) === plain(other);
+  return plain(one) === plain(other);
+}
+
+/** Whether their tensors hold the same; those that are made anew count as others. */
+function sameNumbers(one: Spec, other: Spec): boolean {
+  const names = Object.keys(one.fills) as (keyof Spec["fills"])[];
+  return names.every((name) => one.fills[name] === other.fills[name]);
 }
 
 const keyOf = (spec: Spec) => JSON.stringify([spec.op, planRequest(spec)]);
@@ -78,7 +83,16 @@ export class Session {
   /** Asks for `spec`. Older wishes that were not served yet are dropped. */
   want(spec: Spec, field = ""): void {
     this.onWish();
-    this.ask(spec, field);
+    const before = this.draft.peek();
+    // Numbers that come while another layer is under way have not asked for that.
+    const asked = this.under(before) && sameLayer(before, spec) ? this.lastField : field;
+    this.ask(spec, asked);
+  }
+
+  /** Whether it is another layer than the one on show. */
+  private under(spec: Spec): boolean {
+    const shown = this.served.peek()?.spec;
+    return shown !== undefined && !sameLayer(shown, spec);
   }
 
   private ask(spec: Spec, field: string): void {
@@ -97,7 +111,7 @@ export class Session {
     const before = holdPlaces(draft, this.outputOf(draft));
     const next = change(before);
     // What there is needs no asking, but settles what was refused in its place.
-    if (alike(before, next)) {
+    if (sameLayer(before, next) && sameNumbers(before, next)) {
       this.onWish();
       this.refusal.set(null);
     } else this.want(next, field);
@@ -128,7 +142,11 @@ export class Session {
 
   /** Another operation or dimension is asked for than is on show: the cells on show have no places in it. */
   get replaced(): boolean {
-    const [shown, wanted] = [this.served.peek()?.spec, this.draft.peek()];
+    return this.replaces(this.draft.peek());
+  }
+
+  private replaces(wanted: Spec): boolean {
+    const shown = this.served.peek()?.spec;
     return shown !== undefined && (shown.op !== wanted.op || shown.dims !== wanted.dims);
   }
 
@@ -231,10 +249,13 @@ export class Session {
       });
       // A newer wish may be waiting: then the controls are its, not ours to put back.
       const kept = this.served.peek();
-      if (this.draft.peek() === spec && kept) {
-        this.draft.set(kept.spec);
-        this.stale.set(false);
-      }
+      if (this.draft.peek() !== spec || !kept) return;
+      // Numbers that came along with a layer that cannot be fit the one on show: they were typed into it.
+      const numbers = this.under(spec) && !this.replaces(spec) && !sameNumbers(kept.spec, spec);
+      const back = numbers ? { ...kept.spec, fills: spec.fills } : kept.spec;
+      this.draft.set(back);
+      this.stale.set(numbers);
+      if (numbers) this.latest.submit((abort) => this.attempt(back, field, abort));
     });
   }
 }
