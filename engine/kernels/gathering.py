@@ -2,7 +2,8 @@
 
 The inputs under a tile are first laid out in a slab, padding included, so that all taps are one view of it
 and are copied at one go. Along a strided last axis the slab keeps each residue together, so that those
-copies run over consecutive numbers.
+copies run over consecutive numbers. Under long strides, whose residues would be as many calls, inputs stay
+as they lie, and copies run over the taps of a window.
 """
 
 from __future__ import annotations
@@ -31,6 +32,15 @@ SLAB = 1
 MANY = 64
 """Residues above which recipes are not kept."""
 
+LONG = 16
+"""Stride, and taps, from which copies run over the taps of a window."""
+
+
+def in_windows(axes: Sequence[Axis]) -> bool:
+    """True where copies run over taps rather than positions, and columns best have their taps last."""
+    last = axes[-1]
+    return last.dilation == 1 and min(last.stride, last.kernel) >= LONG
+
 
 @dataclass(frozen=True, slots=True)
 class Slab:
@@ -51,7 +61,8 @@ class Recipe:
     """How the inputs under a tile become a slab, and the slab columns.
 
     A slab (n, g, c, *shape) reaches from the first tap of the tile's first window to the last of its
-    last; its last two axes are the residues of the last spatial axis and the inputs of each.
+    last; its last two axes are the residues of the last spatial axis and the inputs of each. `in_windows`
+    there is one residue, of all inputs.
 
     Attributes:
         starts: where the slab begins in x, which may be before its first input.
@@ -70,7 +81,7 @@ class Recipe:
 def recipe(axes: tuple[Axis, ...], tile: Tile, itemsize: int, mode: str) -> Recipe:
     """The recipe of a tile in a padding mode."""
     # One with many residues is long: thousands of them would hold gigabytes.
-    found = _recipe if axes[-1].stride <= MANY else _recipe.__wrapped__
+    found = _recipe if _phases(axes) <= MANY else _recipe.__wrapped__
     return found(axes, tile, itemsize, mode)
 
 
@@ -84,7 +95,7 @@ def _recipe(axes: tuple[Axis, ...], tile: Tile, itemsize: int, mode: str) -> Rec
         start >= 0 and start + length <= axis.size
         for start, length, axis in zip(starts, lengths, axes, strict=True)
     )
-    phases = axes[-1].stride
+    phases = _phases(axes)
     # Where windows share no input, laying them out first would copy each twice.
     alone = all(axis.extent <= axis.stride for axis in axes)
     shape = (*lengths[:-1], phases, -(-lengths[-1] // phases))
@@ -96,6 +107,10 @@ def _recipe(axes: tuple[Axis, ...], tile: Tile, itemsize: int, mode: str) -> Rec
     taken = tuple(_moves(axes, starts, shape, mode))
     views = tuple(_views(axes, tile, shape, itemsize))
     return Recipe(shape, starts, filled, direct, Slab(taken, views))
+
+
+def _phases(axes: Sequence[Axis]) -> int:
+    return 1 if in_windows(axes) else axes[-1].stride
 
 
 def _moves(
@@ -124,13 +139,14 @@ def _views(
     taps = [axis.dilation * step for axis, step in zip(axes, rows, strict=True)]
     moves = [axis.stride * step for axis, step in zip(axes[:-1], rows, strict=False)]
     last, phases = axes[-1], shape[-2]
+    moves.append(last.stride // phases * itemsize)
     # Taps so far apart stand in the same residue, one number after another: one view has them all.
     apart = phases // gcd(last.dilation, phases)
     for tap in range(min(apart, last.kernel)):
         shift, phase = divmod(tap * last.dilation, phases)
         place = (*(slice(None),) * (2 + len(axes)), slice(tap, None, apart))
         count = len(range(tap, last.kernel, apart))
-        strides = (*taps[:-1], apart * last.dilation // phases * itemsize, *moves, itemsize)
+        strides = (*taps[:-1], apart * last.dilation // phases * itemsize, *moves)
         offset = phase * steps[-2] + shift * itemsize
         yield place, (*kernel[:-1], count, *out), offset, strides
 
@@ -143,7 +159,8 @@ class Gathering:
         slab: the inputs with their padding, (n, g, c, *shape).
         padded: whether some of it is zeros.
         moves: boxes of the slab, and the inputs that go there.
-        taps: rows of the columns, and what of the slab they are copied from, each row one item.
+        taps: rows of the columns, and what of the slab they are copied from, each row one item;
+            `in_windows` all columns, and the view of the slab that they are.
     """
 
     slab: Array
@@ -167,12 +184,14 @@ def gathering(found: Recipe, columns: Array) -> Gathering:
     lead = columns.shape[:3]
     shape = (*lead, *found.shape)
     slab = part(SLAB, shape, columns.dtype)
-    rows = as_items(columns)
     taps = []
     for place, sizes, offset, strides in found.slab.views:
         steps = (*slab.strides[:3], *strides)
         view = np.ndarray((*lead, *sizes), slab.dtype, slab, offset, steps)
-        taps.append((rows[place], as_items(view)))
+        if view.strides[-1] == view.itemsize:
+            taps.append((as_items(columns)[place], as_items(view)))
+        else:
+            taps.append((columns, view))
     moves = tuple((slab[target], source) for target, source in found.slab.moves)
     return Gathering(slab, not found.filled, moves, tuple(taps))
 

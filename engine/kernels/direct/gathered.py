@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from engine.arena import PART_BYTES, part
 from engine.geometry import Tile, lengths, ranges, slices, tiles
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
-from engine.kernels.gathering import Gathering, gathering, recipe
+from engine.kernels.gathering import Gathering, gathering, in_windows, recipe
 from engine.kernels.kept import kept
 from engine.kernels.nan import settle
 from engine.kernels.patches import gather, lay, scatter, within
@@ -162,13 +162,18 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
             put(unfolded, c.axes, tile, x=target)
         settle(target)
 
-    cuts = [
+    for_each(block, input_cuts(c, dx.shape[0]), c.flops * dx.shape[0])
+
+
+def input_cuts(c: Correlation, samples: int) -> list[tuple[slice, slice, tuple[int, int]]]:
+    """Samples, groups and channels of dx that are written at one go."""
+    blocks = c.input_blocks
+    return [
         (n, g, channels)
-        for n in slices(dx.shape[0], blocks.samples)
+        for n in slices(samples, blocks.samples)
         for g in slices(c.groups, blocks.groups)
         for channels in ranges(c.channels, blocks.channels)
     ]
-    for_each(block, cuts, c.flops * dx.shape[0])
 
 
 def flat_tile(a: Array, tile: Tile) -> Array:
@@ -229,6 +234,8 @@ def _columns(c: Correlation, lead: tuple[int, ...], width: int, dtype: np.dtype[
     """A place for the windows of (n, g, c) channels at `width` positions, as (n, g, c·K, T)."""
     # Rows begin on cache lines, so that tiles of them do, if they fit the scratch so.
     pitch, rows = -(-width // LINE) * LINE, lead[2] * c.taps
+    if in_windows(c.axes):
+        return part(0, (*lead[:2], width, rows), dtype).swapaxes(2, 3)
     if width <= LINE or prod(lead[:2]) * rows * pitch * dtype.itemsize > PART_BYTES:
         pitch = width
     return part(0, (*lead[:2], rows, pitch), dtype)[..., :width]

@@ -28,7 +28,19 @@ def test_a_thousand_taps_are_as_few_views_as_there_are_residues(
 def test_long_recipes_are_not_kept() -> None:
     gathering._recipe.cache_clear()
     for lo in range(5):
-        gathering.recipe((axis(1000, gathering.MANY + 1, 1),), ((lo, lo + 1),), 4, "zeros")
+        gathering.recipe((axis(1000, gathering.MANY + 1, 2),), ((lo, lo + 1),), 4, "zeros")
     assert gathering._recipe.cache_info().currsize == 0
-    gathering.recipe((axis(1000, gathering.MANY, 1),), ((0, 1),), 4, "zeros")
-    assert gathering._recipe.cache_info().currsize == 1
+    for each in (axis(1000, gathering.MANY, 2), axis(1000, gathering.MANY + 1, 1)):
+        gathering.recipe((each,), ((0, 1),), 4, "zeros")
+    assert gathering._recipe.cache_info().currsize == 2
+
+
+def test_under_long_strides_all_taps_are_one_view_of_inputs_as_they_lie() -> None:
+    long = axis(400, 160, 1)
+    assert gathering.in_windows((long,))
+    found = gathering.recipe((long,), ((0, 50),), 4, "zeros")
+    assert found.direct
+    assert found.slab is not None
+    assert (len(found.slab.views), len(found.slab.moves)) == (1, 1)
+    for other in (axis(400, 15, 1), axis(15, 16, 1), axis(400, 160, 2)):
+        assert not gathering.in_windows((other,))
