@@ -142,3 +142,27 @@ it("a diagonal stays one in every size, and all of it comes back; a link has wha
   await size(7);
   await done();
 });
+
+it("the layer that is kept where a link's is refused keeps its numbers, and takes none meanwhile", async () => {
+  const layer = { op: "conv", c: 1, o: 1, size: "4.4", x: "zeros.1" };
+  const { page, done } = await open(browser, link({ ...layer, config: {} }), { expected: /422/ });
+  let release = () => undefined as void;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  await page.route("**/v1/**", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.evaluate((hash) => {
+    location.hash = hash;
+  }, link({ ...layer, x: "ones.1", config: { dilation: 60 } }));
+  await page.locator('.page[data-stale="1"]').waitFor();
+  await page.locator(grid("x")).focus();
+  await page.keyboard.type("7");
+  await page.keyboard.press("Enter");
+  await page.locator(".notice", { hasText: "Nothing was changed" }).waitFor();
+  release();
+  await page.locator(".notice", { hasText: "The one before it is kept" }).waitFor();
+  await settled(page);
+  expect(await page.evaluate(() => Array.from(window.convoke.value("x")))).toEqual(Array(16).fill(0));
+  await done();
+});

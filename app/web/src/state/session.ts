@@ -27,6 +27,8 @@ export interface Trouble {
 
 /** Of these time may heal. */
 const PASSING: ReadonlySet<Trouble["kind"]> = new Set(["offline", "gateway", "foreign", "busy"] as const);
+/** What a link or file asks as: for a whole layer, with numbers of its own. */
+const LINK = "link";
 const REMEMBERED = 64;
 /** What a timer can count, and a user may have patience for. */
 const LONGEST_WAIT_S = 600;
@@ -140,14 +142,15 @@ export class Session {
     this.trouble.set(null);
   }
 
-  /** Another operation or dimension is asked for than is on show: the cells on show have no places in it. */
+  /** Another operation, dimension or whole layer is asked for than is on show: the cells on show have no places in it. */
   get replaced(): boolean {
-    return this.replaces(this.draft.peek());
+    return this.replaces(this.draft.peek(), this.lastField);
   }
 
-  private replaces(wanted: Spec): boolean {
+  private replaces(wanted: Spec, field: string): boolean {
     const shown = this.served.peek()?.spec;
-    return shown !== undefined && (shown.op !== wanted.op || shown.dims !== wanted.dims);
+    if (!shown) return false;
+    return shown.op !== wanted.op || shown.dims !== wanted.dims || (field === LINK && this.under(wanted));
   }
 
   /** The shape of a layer's output, in the page's order: as it was answered, planned or guessed; null where it was not. */
@@ -251,7 +254,7 @@ export class Session {
       const kept = this.served.peek();
       if (this.draft.peek() !== spec || !kept) return;
       // Numbers that came along with a layer that cannot be fit the one on show: they were typed into it.
-      const numbers = this.under(spec) && !this.replaces(spec) && !sameNumbers(kept.spec, spec);
+      const numbers = this.under(spec) && !this.replaces(spec, field) && !sameNumbers(kept.spec, spec);
       const back = numbers ? { ...kept.spec, fills: spec.fills } : kept.spec;
       this.draft.set(back);
       this.stale.set(numbers);
