@@ -2,7 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { go, grid, launch, link, open } from "./browser";
+import { go, grid, launch, link, open, resize } from "./browser";
 import { serious } from "./serious";
 
 let browser: Browser;
@@ -135,4 +135,20 @@ it("has nothing that axe finds serious, in either colours, and makes no window w
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
     await done();
   }
+});
+
+it("the sweep's slider can be used in windows of any width, and its bar has one line where there is room", async () => {
+  const { page, done } = await open(browser);
+  const width = () => page.getByRole("slider", { name: "Sweep position" }).evaluate((slider) => slider.clientWidth);
+  for (const [wide, least] of [[1240, 120], [1024, 120], [900, 120], [761, 120], [390, 200]]) {
+    await resize(page, wide, 900);
+    expect(await width(), String(wide)).toBeGreaterThanOrEqual(least);
+  }
+  await resize(page, 1280, 900);
+  const middles = await page.locator(".transport > *").evaluateAll((parts) => parts.map((part) => {
+    const { top, bottom } = part.getBoundingClientRect();
+    return (top + bottom) / 2;
+  }));
+  expect(Math.max(...middles) - Math.min(...middles)).toBeLessThan(8);
+  await done();
 });
