@@ -114,7 +114,9 @@ def test_bad_numbers_reach_what_they_are_added_to_and_nothing_else(
 
 def test_a_tile_at_a_time_where_columns_are_many(asked: list[int]) -> None:
     long = replace(line(400_000, 700, 200, 50, 3), channels=12)
-    wide = image((500, 40), (64, 20), (8, 8), (16, 9), itemsize=4, groups=1, channels=30, outputs=2)
+    wide = image(
+        (2600, 90), (40, 20), (8, 8), (16, 9), itemsize=4, groups=1, channels=30, outputs=2
+    )
     for each in (long, wide):
         assert each.input_blocks.tile != each.positions
         _, w, _, dy = tensors(each, 1)
