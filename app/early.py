@@ -86,7 +86,7 @@ def leave_when_told() -> None:
 
 
 def mind_no_more() -> None:
-    """Ignore them from here on: all is done, and Python ends by the next one, since it forgets ours first."""
+    """Ignore them: all is done, and Python forgets our way before its end, so that one would end it."""
     for each in endings():
         signal.signal(each, signal.SIG_IGN)
 

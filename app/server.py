@@ -2,8 +2,9 @@
 
 SIGTERM and SIGINT, and SIGHUP where it is not ignored: ready turns false and new work is refused with
 503, while requests under way are answered and `/readyz` tells the truth; then the socket closes, the
-workers end, and so does the process, with status 0. A later signal does not wait, but for SIGHUP, of
-which a terminal that closes may send several. What is done until the server listens to signals: `early`.
+workers end, and so does the process, with status 0. Only a later SIGINT, Ctrl-C once more, does not wait:
+supervisors repeat SIGTERM, and a terminal that closes SIGHUP. What is done until the server listens to
+signals: `early`.
 """
 
 from __future__ import annotations
@@ -161,10 +162,9 @@ class Server(uvicorn.Server):
             signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
 
     def _on_signal(self, number: signal.Signals) -> None:
-        again = monotonic() >= self._signalled + TOGETHER_S
-        if self.should_exit and (number == signal.SIGHUP or not again):
-            return
         if self.should_exit:
+            if number != signal.SIGINT or monotonic() < self._signalled + TOGETHER_S:
+                return
             logs.server.warning("ending without waiting", extra={"fields": {"signal": number.name}})
             self.force_exit = self._lifecycle.hurried = True
             self._forced.set()

@@ -182,7 +182,7 @@ def test_it_can_be_told_to_end_while_its_workers_fail_to_start() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
+def test_ctrl_c_once_more_does_not_wait(tmp_path: Path) -> None:
     with serving(COMMAND, "--workers", "1", log=tmp_path / "log") as running:
         workers = children(running.process.pid)
         with Raw(running.url) as raw:
@@ -193,7 +193,7 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
             running.process.send_signal(signal.SIGTERM)
             until(lambda: httpx.get(f"{running.url}/readyz").status_code == 503)
             time.sleep(TOGETHER_S)
-            running.process.send_signal(signal.SIGTERM)
+            running.process.send_signal(signal.SIGINT)
             running.process.wait(20)  # less than the drain may take
     assert workers
     assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
@@ -203,20 +203,25 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
 def test_however_many_signals_come_the_status_is_0(tmp_path: Path) -> None:
     with serving(COMMAND, "--workers", "1", log=tmp_path / "log") as running:
         while running.process.poll() is None:
-            running.process.send_signal(signal.SIGTERM)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                running.process.send_signal(number)
             time.sleep(0.0005)
         assert running.process.returncode == 0
     assert "Traceback" not in (tmp_path / "log").read_text()
 
 
-def test_two_signals_at_once_are_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("apart", [0, TOGETHER_S], ids=["at once", "apart"])
+def test_other_signals_change_nothing(tmp_path: Path, apart: float) -> None:
     with serving(COMMAND, "--workers", "0", log=tmp_path / "log") as running:
         with Raw(running.url) as raw:
             raw.send(b"POST /v1/conv/plan HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n")
             raw.send(b"Content-Type: application/json\r\n\r\n")
             with httpx.Client(base_url=running.url) as client:
                 until(lambda: metric(client, "convoke_requests_in_flight") == 1)
-            for number in (signal.SIGTERM, signal.SIGINT):  # two of a kind may arrive as one
+            running.process.send_signal(signal.SIGTERM)
+            time.sleep(apart)
+            again = (signal.SIGTERM, signal.SIGHUP) if apart else (signal.SIGINT,)
+            for number in again:
                 running.process.send_signal(number)
             until(lambda: httpx.get(f"{running.url}/readyz").status_code == 503)
             raw.send(b'{"x": 1 }')

@@ -117,11 +117,13 @@ def _overlaps(c: Correlation) -> bool:
         return False
     if _laid(c) or _lone(c):
         return False
-    ways = {folding.backward_input: _calling, gathered.backward_input: _scattering}
-    otherwise = [_gathering(c)] if _gathers(c) else [ways[_scatters(c)](c)]
+    if _gathers(c):
+        other = _gathering(c)
+    else:
+        other = _calling(c) if _scatters(c) is folding.backward_input else _scattering(c)
     if _summed(c):
-        otherwise.append(_scattering(c))
-    return _overlapping(c) < CERTAIN * min(otherwise)
+        other = min(other, _scattering(c))
+    return _overlapping(c) < CERTAIN * other
 
 
 @lru_cache(maxsize=4096)
