@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from engine.arena import PART_BYTES
 from engine.geometry import Axis, row_major
 from engine.kernels.correlation import SHARED_FLOPS, Correlation, Phase
-from engine.kernels.direct import flat, folding, folds, gathered, overlapped, scattered
+from engine.kernels.direct import flat, folding, folds, gathered, overlapped, scattered, shuffled
 from engine.kernels.patches import within
 from engine.kernels.phases import residues
 from engine.kernels.slabs import in_row, row
@@ -49,11 +49,15 @@ MOST_UNREAD = 4
 """Columns, for each number that residues read of a filter, above which most are added nowhere."""
 
 LONG = 3
-"""A stride from which adding block by block is thought of."""
+"""A stride from which going block by block is thought of."""
 
 CERTAIN = 0.7
 """The estimated work of adding block by block over that of the other way, below which it is taken. Of 615
 random layers 4 then take more than 1.2 times as long as the other way, with 1.0 19 of them."""
+
+LIKELY = 1.2
+"""The same of making all residues of a block by one product: of 513 random layers 7 take more than 1.2
+times as long, all of them below 0.3 ms."""
 
 FEW_TAPS = 4
 """Taps of depthwise windows side by side up to which residues are the better way."""
@@ -75,7 +79,7 @@ def _kept(c: Correlation) -> tuple[Phase, ...]:
 def gathers(c: Correlation) -> bool:
     """True where `phases` are the better way. They are made only where they are wanted: whoever only plans
     may ask for many."""
-    return _gathers(c) and not (_summed(c) or _overlaps(c))
+    return _gathers(c) and not (_summed(c) or _in_blocks(c))
 
 
 @lru_cache(maxsize=4096)
@@ -105,25 +109,32 @@ def _lone(c: Correlation) -> bool:
 @lru_cache(maxsize=4096)
 def scattering(c: Correlation) -> Input:
     """What scatters, where there are no `phases`."""
-    if _overlaps(c):
-        return overlapped.backward_input
+    found = _in_blocks(c)
+    if found is not None:
+        return found
     return scattered.backward_input if _summed(c) else _scatters(c)
 
 
 @lru_cache(maxsize=4096)
-def _overlaps(c: Correlation) -> bool:
-    """True for strides so long that whatever goes residue by residue takes more calls than it saves."""
-    if max(axis.stride for axis in c.axes) < LONG or not overlapped.suits(c):
-        return False
-    if _laid(c) or _lone(c):
-        return False
+def _in_blocks(c: Correlation) -> Input | None:
+    """What goes block by block, where strides are so long that going by residues takes many calls."""
+    if max(axis.stride for axis in c.axes) < LONG or _laid(c) or _lone(c):
+        return None
+    ways: dict[Input, float] = {}
+    if overlapped.suits(c):
+        ways[overlapped.backward_input] = _overlapping(c) / CERTAIN
+    if shuffled.suits(c):
+        ways[shuffled.backward_input] = _shuffling(c) / LIKELY
+    if not ways:
+        return None
     if _gathers(c):
         other = _gathering(c)
     else:
         other = _calling(c) if _scatters(c) is folding.backward_input else _scattering(c)
     if _summed(c):
         other = min(other, _scattering(c))
-    return _overlapping(c) < CERTAIN * other
+    way = min(ways, key=ways.__getitem__)
+    return way if ways[way] < other else None
 
 
 @lru_cache(maxsize=4096)
@@ -213,6 +224,15 @@ def _folding(c: Correlation) -> int:
 def _calling(c: Correlation) -> int:
     """Work of folding, with a call for each residue, of which long strides have many."""
     return _folding(c) + 40_000 * c.groups * prod(axis.stride for axis in c.axes)
+
+
+def _shuffling(c: Correlation) -> float:
+    """Work of a product for all residues, and of copying its numbers to where they belong, run by run."""
+    stride = c.axes[-1].stride
+    made, reached = c.channels * shuffled.made(c), c.outputs * shuffled.reached(c)
+    read = shuffled.made(c) // prod(axis.stride for axis in c.axes) * reached
+    each = made * (13 + 256 / stride + 4 * reached / 3) + 8 * read
+    return c.groups * (each + 16 * c.outputs * c.channels * c.taps) + 500_000
 
 
 def _overlapping(c: Correlation) -> float:

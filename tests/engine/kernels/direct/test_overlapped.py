@@ -132,7 +132,7 @@ def test_a_tile_at_a_time_where_columns_are_many(asked: list[int]) -> None:
     [
         line(16_000, 400, 160, 0, 64),
         line(2048, 1024, 256, 0, 513),
-        image((256, 256), (64, 64), (16, 16), (32, 32), itemsize=4, groups=21),
+        image((257, 257), (65, 65), (16, 16), (32, 32), itemsize=4, groups=21),
     ],
     ids=["filter bank", "inverse spectrum", "upsampling by 32"],
 )
