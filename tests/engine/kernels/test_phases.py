@@ -74,7 +74,7 @@ def test_phases_give_what_scattering_gives(stride: int, dilation: int) -> None:
 def test_many_phases_give_what_scattering_gives() -> None:
     """With numbers that are not finite, which meet zeros beside dy there."""
     rng = np.random.default_rng(0)
-    c = Correlation((axis(240, 12, 12, 1, 0, 0), axis(240, 24, 12, 1, 6, 6)), 1, 32, 1, "zeros", 8)
+    c = Correlation((axis(240, 12, 12, 1, 0, 0), axis(240, 24, 12, 5, 6, 6)), 1, 32, 1, "zeros", 8)
     assert adjoints.gathers(c)
     dy = rng.standard_normal((2, 1, 1, *c.positions))
     w = rng.standard_normal((1, 1, 32 * c.taps))

@@ -92,7 +92,8 @@ def test_phases_that_are_not_wanted_are_not_made(monkeypatch: pytest.MonkeyPatch
 
 def test_many_phases_are_not_kept() -> None:
     few, many = (
-        Correlation((axis(k * 16, 2 * k, k, 1),) * 2, 1, 21, 21, "zeros", 4) for k in (8, 32)
+        Correlation((axis(k * 16, 2 * k, k, 1),) * 2, 1, 21, 21, "zeros", 4, channels_last=True)
+        for k in (8, 32)
     )
     assert adjoints.phases(few) is adjoints.phases(few)
     first, second = adjoints.phases(many), adjoints.phases(many)
@@ -106,7 +107,7 @@ def test_many_phases_are_not_kept() -> None:
 @pytest.mark.parametrize("outputs", [1, 64])
 def test_more_phases_than_are_kept_gather_where_columns_would_be_more_work(outputs: int) -> None:
     """One output channel is gathered, and many are multiplied to columns of few taps."""
-    c = Correlation((axis(240, 12, 12, 1), axis(240, 24, 12, 1, 6)), 1, 32, outputs, "zeros", 4)
+    c = Correlation((axis(240, 12, 12, 1), axis(240, 24, 12, 5, 6)), 1, 32, outputs, "zeros", 4)
     assert c.phase_count == 144
     assert adjoints.gathers(c) == (outputs == 1)
 
