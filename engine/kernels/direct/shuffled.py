@@ -7,8 +7,8 @@ has the outputs that reach into one block, a column the taps of one channel and 
 gives all numbers of some blocks; each is then copied to where it belongs. This is a convolution at
 stride 1 followed by what is known as pixel shuffle (Shi et al., 2016, arXiv:1609.05158).
 
-Outputs beside dy are zeros. Where a weight is not finite they would spoil what they meet, so such weights
-go another way.
+Outputs beside dy are zeros. Where a weight is not finite they would spoil what they meet, so with such
+weights windows are added one by one (`overlapped`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from engine.arena import PART_BYTES, part
 from engine.geometry import Axis, ranges, slices
 from engine.kernels.correlation import Correlation
-from engine.kernels.direct import gathered
+from engine.kernels.direct import overlapped
 from engine.kernels.nan import settle
 from engine.kernels.patches import within
 from engine.threads import for_each
@@ -96,7 +96,7 @@ def backward_input(c: Correlation, dy: Array, w: Array, dx: Array) -> None:
     w is (G, O, C·K).
     """
     if not isfinite(np.add.reduce(w, axis=None)):
-        gathered.backward_input(c, dy, w, dx)
+        overlapped.backward_input(c, dy, w, dx)
         return
     cut = _cut(c)
     assert cut is not None
