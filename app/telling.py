@@ -17,6 +17,9 @@ MAX_TEXT: Final = 120
 MAX_EXPECTED: Final = 160
 """Characters of what was expected, where an issue is told in a sentence: a longer one lists every name."""
 
+MAX_HINTED: Final = 80
+"""The same where the message says what was meant."""
+
 MAX_STEP: Final = 40
 """Characters of a name on the way to a field, there."""
 
@@ -48,7 +51,8 @@ def sentence(issue: Issue) -> str:
     path = ".".join(_visible(str(step), MAX_STEP) for step in issue.loc)
     text = f"{path}: {issue.msg}" if path else issue.msg
     told = []
-    if issue.expected is not None and len(issue.expected) <= MAX_EXPECTED:
+    most = MAX_HINTED if "; did you mean " in issue.msg else MAX_EXPECTED
+    if issue.expected is not None and len(issue.expected) <= most:
         told.append(f"expected {issue.expected}")
     in_path = isinstance(issue.got, str) and issue.loc[-1:] == (issue.got,)
     if issue.got is not None and not in_path:

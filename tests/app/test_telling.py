@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.telling import MAX_EXPECTED, MAX_SENTENCE, MAX_TEXT, entry, sentence, sentences
+from app.telling import MAX_EXPECTED, MAX_HINTED, MAX_SENTENCE, MAX_TEXT, entry, sentence, sentences
 from engine.errors import Issue
 from engine.words import counted
 
@@ -70,13 +70,18 @@ def test_expected_and_got_are_left_out_where_they_mean_nothing() -> None:
         ),
         (Issue(("x",), "bad", "0", "\x1b\u202e"), 'x: bad (expected 0, got "\\u001b\\u202e")'),
         (
-            Issue(("x",), "bad; did you mean y?", MAX_EXPECTED * "y", "z"),
-            f'x: bad; did you mean y? (expected {MAX_EXPECTED * "y"}, got "z")',
+            Issue(("x",), "bad; did you mean y?", MAX_HINTED * "y", "z"),
+            f'x: bad; did you mean y? (expected {MAX_HINTED * "y"}, got "z")',
         ),
         (
-            Issue(("x",), "bad; did you mean y?", MAX_EXPECTED * "y" + "y", "z"),
+            Issue(("x",), "bad; did you mean y?", MAX_HINTED * "y" + "y", "z"),
             'x: bad; did you mean y? (got "z")',
         ),
+        (
+            Issue(("x",), "bad", MAX_EXPECTED * "y", "z"),
+            f'x: bad (expected {MAX_EXPECTED * "y"}, got "z")',
+        ),
+        (Issue(("x",), "bad", MAX_EXPECTED * "y" + "y", "z"), 'x: bad (got "z")'),
         (
             Issue(("x",), "bad", "a name", 1000 * "z"),
             f'x: bad (expected a name, got "{118 * "z"}…)',

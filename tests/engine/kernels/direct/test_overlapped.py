@@ -149,8 +149,9 @@ def test_which_layers_go_so(c: Correlation) -> None:
         line(8000, 80, 4, 38, 128),
         line(8000, 16, 16, 0, 64),
         line(8000, 1, 16, 0, 64),
+        line(280, 3, 4, 0, 32),
     ],
-    ids=["short strides", "depthwise", "long line", "side by side", "one tap"],
+    ids=["short strides", "depthwise", "long line", "side by side", "one tap", "short runs"],
 )
 def test_which_go_another_way(c: Correlation) -> None:
     assert overlapped.suits(c)
