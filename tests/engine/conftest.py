@@ -45,6 +45,14 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filtering, "SHARED_WEIGHTS", 0)
 
 
+@pytest.fixture
+def threads_restored() -> Iterator[None]:
+    """Afterwards as many threads as before."""
+    before = threads.get_threads()
+    yield
+    threads.set_threads(before)
+
+
 SMALLEST = (
     (banding, "LEAST_WORK"),
     (banding, "LEAST_IN_PLACE"),

@@ -104,11 +104,8 @@ def _columns(c: Correlation, upstream: Array, weights: Array) -> Array:
 
 def _add(axes: tuple[Axis, ...], tile: Tile, columns: Array, x: Array) -> None:
     """Add columns (n, g, *T, c, *K) of a tile to the inputs x (n, g, c, *S) that they are of."""
-    dims = len(axes)
-    order = [0, 1, 2 + dims, *(at for d in range(dims) for at in (2 + d, 3 + dims + d))]
-    source = columns.transpose(order)
-    along = [list(_runs(axis, *span)) for axis, span in zip(axes, tile, strict=True)]
-    for runs in product(*along):
+    source = by_axis(columns)
+    for runs in product(*(_runs(axis, *span) for axis, span in zip(axes, tile, strict=True))):
         target = x[within(_inputs(axis, run.rest) for axis, run in zip(axes, runs, strict=True))]
         sizes = (
             size for axis, run in zip(axes, runs, strict=True) for size in _split(axis, run.rest)
@@ -116,6 +113,13 @@ def _add(axes: tuple[Axis, ...], tile: Tile, columns: Array, x: Array) -> None:
         grid = target.reshape(*x.shape[:3], *sizes, copy=False)
         where = within(s for run in runs for s in (run.blocks, run.places))
         grid[where] += source[within(s for run in runs for s in (run.outputs, run.taps))]
+
+
+def by_axis(blocks: Array) -> Array:
+    """Blocks (n, g, *Q, c, *R) as (n, g, c, Q, R, Q', R'…): for each axis blocks, then places in one."""
+    dims = (blocks.ndim - 3) // 2
+    along = (at for d in range(dims) for at in (2 + d, 3 + dims + d))
+    return blocks.transpose(0, 1, 2 + dims, *along)
 
 
 def _inputs(axis: Axis, rest: bool) -> slice:

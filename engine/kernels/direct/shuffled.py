@@ -45,11 +45,9 @@ class Cut:
 
 
 def suits(c: Correlation) -> bool:
-    """True where windows are whole strides, padding is zeros, and blocks fit the scratch."""
-    whole = all(axis.dilation == 1 and axis.kernel % axis.stride == 0 for axis in c.axes)
-    if not whole or c.mode != "zeros" or (c.channels_last and c.groups * c.channels > 1):
-        return False
-    return _cut(c) is not None
+    """True where `overlapped` suits, windows are whole strides, and blocks fit the scratch."""
+    whole = all(axis.kernel % axis.stride == 0 for axis in c.axes)
+    return whole and overlapped.suits(c) and _cut(c) is not None
 
 
 def reached(c: Correlation) -> int:
@@ -161,10 +159,8 @@ def _columns(c: Correlation, dy: Array, along: tuple[range, ...]) -> Array:
 
 def _put(axes: tuple[Axis, ...], along: tuple[range, ...], made: Array, x: Array) -> None:
     """Copy blocks (n, g, *Q, c, *R) to the inputs x (n, g, c, *S) that they are."""
-    dims = len(axes)
-    order = [0, 1, 2 + dims, *(at for d in range(dims) for at in (2 + d, 3 + dims + d))]
-    source = made.transpose(order)
-    for boxes in product(*(list(_boxes(axis, q)) for axis, q in zip(axes, along, strict=True))):
+    source = overlapped.by_axis(made)
+    for boxes in product(*(_boxes(axis, q) for axis, q in zip(axes, along, strict=True))):
         target = x[within(box.inputs for box in boxes)]
         sizes = (size for box in boxes for size in (box.count, box.each))
         split = target.reshape(*x.shape[:3], *sizes, copy=False)

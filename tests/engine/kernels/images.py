@@ -68,6 +68,13 @@ def image(
     )
 
 
+def line(size: int, kernel: int, stride: int, low: int, outputs: int) -> Correlation:
+    """A correlation of one channel along one axis, padded by `low` before and behind."""
+    out = strided_out(size, kernel, stride, low, low)
+    axis = Axis(size, kernel, stride, 1, low, low, out)
+    return Correlation((axis,), 1, 1, outputs, "zeros", 4)
+
+
 def tensors(c: Correlation, samples: int = 3) -> tuple[np.ndarray, ...]:
     """x, w, bias and dy."""
     rng = np.random.default_rng(0)
@@ -81,15 +88,16 @@ def tensors(c: Correlation, samples: int = 3) -> tuple[np.ndarray, ...]:
 
 
 def summed(c: Correlation, dy: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """The gradient of x of one group by its definition, output by output and tap by tap, in float64."""
-    dx = np.zeros((len(dy), 1, c.channels, *(a.size for a in c.axes)))
-    taps = w[0].astype("f8").reshape(c.outputs, c.channels, *c.kernel)
+    """The gradient of x by its definition, output by output and tap by tap, in float64."""
+    dx = np.zeros((len(dy), c.groups, c.channels, *(a.size for a in c.axes)))
+    taps = w.astype("f8").reshape(c.groups, c.outputs, c.channels, *c.kernel)
     for out in np.ndindex(*c.positions):
         for tap in np.ndindex(*c.kernel):
             place: tuple[Any, ...] = tuple(
                 a.input_of(t, o) for a, t, o in zip(c.axes, tap, out, strict=True)
             )
             if all(0 <= i < a.size for a, i in zip(c.axes, place, strict=True)):
-                terms = dy[(slice(None), 0, slice(None), *out)].astype("f8") @ taps[(..., *tap)]
-                dx[(slice(None), 0, slice(None), *place)] += terms
+                for g in range(c.groups):
+                    upstream = dy[(slice(None), g, slice(None), *out)].astype("f8")
+                    dx[(slice(None), g, slice(None), *place)] += upstream @ taps[(g, ..., *tap)]
     return dx

@@ -16,7 +16,7 @@ from engine.errors import Stopped
 from engine.kernels import dispatch
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import gathered, interleaved, interleaving
-from engine.threads import computing, get_threads
+from engine.threads import computing
 from tests.engine.kernels.images import image, summed, tensors
 from tests.engine.memory import assert_workspace_holds
 
@@ -47,13 +47,6 @@ LAYERS: dict[str, dict[str, Any]] = {
 }
 EACH = pytest.mark.parametrize("name", LAYERS)
 ORDERS = pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
-
-
-@pytest.fixture(autouse=True)
-def _threads() -> Iterator[None]:
-    before = get_threads()
-    yield
-    engine.set_threads(before)
 
 
 @pytest.fixture
@@ -107,7 +100,7 @@ def test_values(
     np.testing.assert_allclose(gradient(c, dy, w), summed(c, dy, w), tolerance, tolerance)
 
 
-@pytest.mark.usefixtures("shared", "_sharing")
+@pytest.mark.usefixtures("shared", "_sharing", "threads_restored")
 @pytest.mark.parametrize("itemsize", [4, 8])
 @ORDERS
 @EACH

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import engine
 from engine.arena import PART_BYTES
-from engine.geometry import Axis, strided_out
+from engine.geometry import Axis
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import adjoints, gathered, overlapped
 from engine.kernels.dispatch import input_kernel
-from engine.threads import computing, get_threads
-from tests.engine.kernels.images import image, summed, tensors
+from engine.threads import computing
+from tests.engine.kernels.images import image, line, summed, tensors
 
 LAYERS: list[dict[str, Any]] = [
     {"size": (45,), "kernel": (10,), "padding": (0, 0), "stride": (5,), "outputs": 3},
@@ -35,21 +35,10 @@ def layer(shape: dict[str, Any], itemsize: int = 4) -> Correlation:
     return image(**{"groups": 1, **shape}, itemsize=itemsize)
 
 
-def line(size: int, kernel: int, stride: int, low: int, outputs: int) -> Correlation:
-    out = strided_out(size, kernel, stride, low, low)
-    return Correlation((Axis(size, kernel, stride, 1, low, low, out),), 1, 1, outputs, "zeros", 4)
-
-
 def gradient(c: Correlation, dy: np.ndarray, w: np.ndarray) -> np.ndarray:
     dx = np.full((len(dy), c.groups, c.channels, *(a.size for a in c.axes)), np.nan, dy.dtype)
     computing(None, overlapped.backward_input, c, dy, w, dx)
     return dx
-
-
-def by_definition(c: Correlation, dy: np.ndarray, w: np.ndarray) -> np.ndarray:
-    each = replace(c, groups=1)
-    groups = range(c.groups)
-    return np.concatenate([summed(each, dy[:, g : g + 1], w[g : g + 1]) for g in groups], axis=1)
 
 
 @pytest.mark.parametrize("itemsize", [4, 8])
@@ -59,7 +48,7 @@ def test_values(shape: dict[str, Any], itemsize: int) -> None:
     _, w, _, dy = tensors(c, 3)
     assert overlapped.suits(c)
     tolerance = 1e-4 if itemsize == 4 else 1e-12
-    np.testing.assert_allclose(gradient(c, dy, w), by_definition(c, dy, w), tolerance, tolerance)
+    np.testing.assert_allclose(gradient(c, dy, w), summed(c, dy, w), tolerance, tolerance)
 
 
 @given(st.data())
@@ -71,17 +60,10 @@ def test_values_of_any_axis(data: st.DataObject) -> None:
     out = max(1, out + data.draw(st.integers(-1, 1)))
     c = Correlation((Axis(size, kernel, stride, 1, low, high, out),), 1, 1, 2, "zeros", 8)
     _, w, _, dy = tensors(c, 1)
-    np.testing.assert_allclose(gradient(c, dy, w), by_definition(c, dy, w), 1e-12, 1e-12)
+    np.testing.assert_allclose(gradient(c, dy, w), summed(c, dy, w), 1e-12, 1e-12)
 
 
-@pytest.fixture
-def _threads() -> Any:
-    before = get_threads()
-    yield
-    engine.set_threads(before)
-
-
-@pytest.mark.usefixtures("shared", "_threads")
+@pytest.mark.usefixtures("shared", "threads_restored")
 @pytest.mark.parametrize("itemsize", [4, 8])
 @EACH
 def test_the_same_bits_in_any_company_on_any_threads(shape: dict[str, Any], itemsize: int) -> None:
@@ -106,7 +88,7 @@ def test_bad_numbers_reach_what_they_are_added_to_and_nothing_else(
     dy[1, 0, 0].flat[-1] = bad
     w[0, 0, c.taps - 1] = bad
     with np.errstate(invalid="ignore"):
-        got, want = gradient(c, dy, w), by_definition(c, dy, w)
+        got, want = gradient(c, dy, w), summed(c, dy, w)
     np.testing.assert_allclose(got, want, 1e-4, 1e-4)
     assert set(got.view(np.uint32)[np.isnan(got)].tolist()) <= {0x7FC00000}
     assert got[:, 1:].tobytes() == clean[:, 1:].tobytes()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from engine.geometry import Axis
 from engine.kernels.correlation import Correlation
 from engine.kernels.direct import adjoints, joined, scattered
 from engine.kernels.dispatch import correlate_input
-from engine.threads import computing, get_threads
+from engine.threads import computing
 from tests.engine.kernels.images import image, summed, tensors
 from tests.engine.memory import assert_workspace_holds
 
@@ -42,13 +41,6 @@ def line() -> Correlation:
 
 def volume() -> Correlation:
     return Correlation((Axis(4, 3, 2, 1, 1, 1, 2),) * 3, 1, 40, 270, "zeros", 4)
-
-
-@pytest.fixture
-def _threads() -> Iterator[None]:
-    before = get_threads()
-    yield
-    engine.set_threads(before)
 
 
 def gradient(c: Correlation, dy: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -79,7 +71,7 @@ def test_values_along_one_axis_and_three(c: Correlation) -> None:
     np.testing.assert_allclose(gradient(c, dy, w), summed(c, dy, w), 2e-4, 2e-4)
 
 
-@pytest.mark.usefixtures("shared", "_threads")
+@pytest.mark.usefixtures("shared", "threads_restored")
 @pytest.mark.parametrize("itemsize", [4, 8])
 @EACH
 def test_the_same_bits_in_any_company_on_any_threads(
