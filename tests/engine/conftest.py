@@ -11,7 +11,7 @@ import pytest
 from engine import arena, resolve, threads
 from engine.kernels import dispatch, weight_bytes
 from engine.kernels.depthwise import banding, bounds, planes
-from engine.kernels.direct import channels_last, interleaving, pointwise, shifts
+from engine.kernels.direct import channels_last, interleaving, joined, pointwise, shifts
 from engine.kernels.winograd import correlating, filtering, tile_costs
 
 
@@ -94,9 +94,20 @@ def either_way(request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("as_large")
 
 
+@pytest.fixture
+def may_share() -> Iterator[None]:
+    """Samples share products wherever BLAS has the same bits, as if nothing were known of its kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joined, "UNLIKE", False)
+        _forget()
+        yield
+    _forget()
+
+
 def _forget() -> None:
     """Have every layer planned anew."""
-    for kept in (*vars(dispatch).values(), *vars(weight_bytes).values(), resolve._prepared):
+    kept_elsewhere = (joined.suits, resolve._prepared)
+    for kept in (*vars(dispatch).values(), *vars(weight_bytes).values(), *kept_elsewhere):
         if hasattr(kept, "cache_clear"):
             kept.cache_clear()
 

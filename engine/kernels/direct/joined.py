@@ -8,9 +8,9 @@ columns may have another. OpenBLAS's for float32 and 512-bit vectors have the sa
 Zen do not, nor do those for float64.
 
 That is what this BLAS does, and no promise of BLAS. So before the first product of a size, `same_bits`
-multiplies random numbers, each sample alone and any number of them together, and compares all bits, unless
-its kernels are known to differ. Samples share products only where they agree: the results are those of
-single products in any case.
+multiplies random numbers, each sample alone and any number of them together, and compares all bits. Samples
+share products only where they agree: the results are those of single products in any case. Where kernels
+are known to differ, such layers are gathered as all others are, in fewer and shorter copies.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ DRAWN = 65_521
 
 @lru_cache(maxsize=4096)
 def suits(c: Correlation) -> bool:
-    """True where a sample has few columns, and weights that BLAS reads through panels."""
+    """True where a sample has few columns, and samples may share the panels BLAS reads weights through."""
+    if UNLIKE:
+        return False
     columns = c.places
     plain = c.groups == 1 and c.itemsize == 4 and c.mode == "zeros" and not c.pointwise
     plain = plain and 1 < columns <= MOST_COLUMNS and all(a.stride <= a.kernel for a in c.axes)

@@ -41,6 +41,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.usefixtures("may_share")
 @pytest.mark.parametrize("kernel", LAYERS)
 def test_layers_go_to_their_kernels(kernel: str) -> None:
     c = LAYERS[kernel]

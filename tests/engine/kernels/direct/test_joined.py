@@ -10,8 +10,10 @@ import pytest
 
 import engine
 from engine.kernels.direct import joined
-from engine.kernels.dispatch import forward_algorithm
+from engine.kernels.dispatch import forward_algorithm, plain_kernel
 from engine.threads import computing, get_threads
+
+pytestmark = pytest.mark.usefixtures("may_share")
 
 LAYERS: list[tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]] = [
     ({"padding": 1}, (256, 7, 7), (256, 256, 3, 3)),
@@ -39,7 +41,7 @@ def plan(config: dict[str, Any], given: dict[str, np.ndarray]) -> Any:
 def test_values(config: dict[str, Any], size: tuple[int, ...], taps: tuple[int, ...]) -> None:
     given = tensors(5, size, taps)
     c = plan(config, given).plan.geometry.correlation
-    assert joined.suits(c)
+    assert plain_kernel(c) == "joined"
     assert forward_algorithm(c) == "direct"
     wide = {name: a.astype("f8") for name, a in given.items()}
     got, want = (engine.forward("conv", config, **each)["y"] for each in (given, wide))
@@ -123,6 +125,16 @@ def test_products_are_not_compared_where_they_are_known_to_differ(
     monkeypatch.setattr(joined, "UNLIKE", True)
     assert not joined.agree([(8, 60, 7)])
     assert len(asked) == 2
+
+
+def test_samples_are_gathered_alone_where_products_are_known_to_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config, size, taps = LAYERS[0]
+    c = plan(config, tensors(1, size, taps)).plan.geometry.correlation
+    assert joined.suits.__wrapped__(c)
+    monkeypatch.setattr(joined, "UNLIKE", True)
+    assert not joined.suits.__wrapped__(c)
 
 
 def test_comparing_products_stops_when_asked_and_starts_again() -> None:
