@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,20 @@ def settle(numbers: Array) -> None:
         for box in tiles(numbers.shape, block_tile(numbers.shape, BLOCK)):
             part = numbers[tuple(slice(*span) for span in box)]
             part[np.isnan(part)] = np.nan
+
+
+def squares(numbers: Array) -> float:
+    """The sum of the squares, infinite or NaN if any of these floats is."""
+    return float(np.vecdot(numbers, numbers).sum())
+
+
+def may_be_nan(weights: float, inputs: float, dtype: np.dtype[Any]) -> bool:
+    """False if no sum of products of weights and inputs can be NaN, nor with a bias among the weights.
+
+    Both are sums of `squares`. The root of their product bounds each such sum, and each part of it (Cauchy
+    and Schwarz); a fourth of the largest number leaves room for how all of these are rounded.
+    """
+    return not sqrt(weights) * sqrt(max(inputs, 1)) <= np.finfo(dtype).max / 4
 
 
 def has_nan(numbers: Array) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,16 @@ from engine.geometry import Tile, lengths, ranges, slices, tiles
 from engine.kernels.correlation import SHARED_FLOPS, Correlation
 from engine.kernels.gathering import Gathering, gathering, in_windows, recipe
 from engine.kernels.kept import kept
-from engine.kernels.nan import settle
+from engine.kernels.nan import may_be_nan, settle, squares
 from engine.kernels.patches import gather, lay, scatter, within
 from engine.kernels.products import LINE, in_place_last, multiply
 from engine.kernels.viewing import flat_view
 from engine.threads import for_each, get_threads, samples_each
 
 Array = NDArray[Any]
+
+LEAST_MADE = 1 << 16
+"""Results that take as long to be looked at as the calls that look at what they are made from."""
 
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:
@@ -41,8 +44,9 @@ def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) ->
     def block(n: slice, g: slice, tile: Tile, o: slice) -> None:
         add = None if bias is None else bias[g, o]
         target = y[n, g, o][within(slice(lo, hi) for lo, hi in tile)]
-        forward_block(c, x[n, g], w[g, o], add, target, tile)
+        forward_block(c, x[n, g], w[g, o], add, target, tile, known)
 
+    known = _known(c, w, bias)
     cuts = [
         (n, g, tile)
         for n in slices(x.shape[0], _together(c, x.shape[0]))
@@ -73,19 +77,37 @@ def _together(c: Correlation, samples: int) -> int:
     return most if c.flops * samples < SHARED_FLOPS else samples_each(samples, most)
 
 
+def _known(c: Correlation, w: Array, bias: Array | None) -> float:
+    """The squares of weights and bias, where looking at these and at patches is quicker than at outputs."""
+    made, rows = c.outputs * c.places, c.channels * c.taps
+    quicker = made >= LEAST_MADE and rows * (c.outputs + c.places) <= made
+    if not quicker or c.channels_last or in_windows(c.axes):
+        return inf
+    return squares(w) + (0.0 if bias is None else squares(bias))
+
+
 def forward_block(
-    c: Correlation, x: Array, w: Array, bias: Array | None, y: Array, tile: Tile
+    c: Correlation,
+    x: Array,
+    w: Array,
+    bias: Array | None,
+    y: Array,
+    tile: Tile,
+    known: float = inf,
 ) -> None:
     """Write a tile of outputs, y (n, g, O, *T), from x (n, g, C, *S), w (g, O, C·K) and bias (g, O).
 
     O are all outputs or one share of them: each share is a product of its own either way. NaN have
-    their one pattern of bits.
+    their one pattern of bits. `known` are the squares of weights and bias, if they are known.
     """
     flat = flat_view(y, prod(y.shape[3:]))
     v = _block(c, tile, y.shape[:3], flat is None, _lies_last(y))
     out = v.out if flat is None else flat
+    read = 0.0
     for channels, rows in v.chunks:
         columns = patches(c, x[:, :, channels], tile, v.width)
+        if known < inf:
+            read += squares(columns)
         weights = w if len(v.chunks) == 1 else w[..., rows]
         made = v.made if channels.start else out
         for o in v.shares:
@@ -94,7 +116,8 @@ def forward_block(
             out += made
     if bias is not None:
         out += bias[..., None]
-    settle(out)
+    if known == inf or may_be_nan(known, read, out.dtype):
+        settle(out)
     if flat is None:
         np.copyto(y, v.unfolded)
 

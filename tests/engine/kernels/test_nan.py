@@ -39,3 +39,27 @@ def test_one_nan_is_seen_wherever_it_stands_and_infinities_are_not(bad: float) -
         spoilt = numbers.copy()
         spoilt[place] = bad
         assert nan.has_nan(spoilt)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_sums_are_trusted_only_where_none_can_be_nan(dtype: str) -> None:
+    kind, most = np.dtype(dtype), float(np.finfo(dtype).max)
+    assert not nan.may_be_nan(0.0, 0.0, kind)
+    assert not nan.may_be_nan(1e10, 1e10, kind)
+    assert not nan.may_be_nan(most / 5, most / 5, kind)
+    assert nan.may_be_nan(most / 3, most / 3, kind)
+    for bad in (np.inf, np.nan):
+        assert nan.may_be_nan(bad, 0.0, kind)
+        assert nan.may_be_nan(0.0, bad, kind)
+
+
+def test_squares() -> None:
+    numbers = np.arange(24, dtype="f4").reshape(2, 3, 4)
+    assert nan.squares(numbers) == 23 * 24 * 47 / 6
+    assert nan.squares(numbers[:, :, ::2]) == float((numbers[:, :, ::2] ** 2).sum())
+    assert nan.squares(np.empty((0, 3), "f4")) == 0
+    for bad in (np.nan, np.inf, -np.inf, 1e30):
+        spoilt = numbers.copy()
+        spoilt[1, 1, 1] = bad
+        with np.errstate(over="ignore"):
+            assert not nan.squares(spoilt) < np.inf

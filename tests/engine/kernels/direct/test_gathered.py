@@ -9,7 +9,9 @@ import pytest
 
 import engine
 from engine.geometry import Axis
+from engine.kernels import nan
 from engine.kernels.correlation import Correlation
+from engine.kernels.direct import gathered
 from engine.threads import get_threads
 from tests.engine.kernels.winograd.test_correlating import numbers
 
@@ -77,3 +79,40 @@ def test_bits_do_not_depend_on_who_shares_a_block(
             assert y.tobytes() == b"".join(each.tobytes() for each in alone)
     finally:
         engine.set_threads(threads)
+
+
+NEGATIVE_NAN = np.array(0xFFC00001, np.uint32).view(np.float32)
+SPOILT: dict[str, dict[str, tuple[Any, Any]]] = {
+    "x is NaN": {"x": ((1, 0, 5), NEGATIVE_NAN)},
+    "a weight is NaN": {"weight": ((3, 0, 5), NEGATIVE_NAN)},
+    "a bias is NaN": {"bias": (3, NEGATIVE_NAN)},
+    "infinity by zero": {"x": ((1, 0, 5), np.inf), "weight": (..., 0)},
+    "a bias against a sum": {"x": (..., np.inf), "weight": (..., 1), "bias": (..., -np.inf)},
+    "products beyond the range": {"x": (..., 1e20), "weight": (..., [1e20, -1e20] * 5)},
+}
+
+
+@pytest.mark.parametrize("spoil", [None, *SPOILT])
+def test_results_are_looked_at_only_where_they_may_be_nan(
+    spoil: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+
+    def settle(array: np.ndarray) -> None:
+        looked.append(array.size)
+        nan.settle(array)
+
+    monkeypatch.setattr(gathered, "settle", settle)
+    monkeypatch.setattr(gathered, "LEAST_MADE", 0)
+    rng = np.random.default_rng(0)
+    sizes = ((2, 1, 400), (32, 1, 10), (32,))
+    names = ("x", "weight", "bias")
+    given = {
+        name: rng.standard_normal(size, np.float32) for name, size in zip(names, sizes, strict=True)
+    }
+    for name, (place, number) in SPOILT.get(spoil or "", {}).items():
+        given[name][place] = number
+    y = engine.forward("conv", {"stride": 2}, **given)["y"]
+    assert bool(looked) == bool(spoil)
+    assert np.isnan(y).any() == bool(spoil)
+    assert set(y.view(np.uint32)[np.isnan(y)].tolist()) <= {0x7FC00000}
