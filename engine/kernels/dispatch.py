@@ -75,9 +75,9 @@ def plain_kernel(c: Correlation) -> str:
         return "pixels"
     if banding.pay(c) and banding.suits(c):
         return "banded"
-    if flat.suits(c):
-        return "flat"
-    return "joined" if joined.suits(c) else "direct"
+    if joined.suits(c):
+        return "joined"
+    return "flat" if flat.suits(c) and flat.pay(c) else "direct"
 
 
 @lru_cache(maxsize=4096)
@@ -285,12 +285,15 @@ def plain_weight(c: Correlation) -> Weight:
         return pointwise.backward_weight
     if rowwise.suits(c):
         return rowwise.backward_weight
-    if flat.suits(c):
+    laid_flat = flat.suits(c)
+    if laid_flat and flat.pay_before_shifts(c):
         return flat.backward_weight
-    return (shifts if shifts.pay(c) and shifts.suits(c) else patch_sums).backward_weight
+    if shifts.pay(c) and shifts.suits(c):
+        return shifts.backward_weight
+    return (flat if laid_flat and flat.pay_for_weight(c) else patch_sums).backward_weight
 
 
 def _strewn(c: Correlation) -> bool:
     """True where `planes` would have few numbers for a call, or most of them between outputs."""
     far = max(axis.stride for axis in c.axes) > FARTHEST
-    return far or (c.groups * c.places < FEW_PLACES and flat.suits(c))
+    return far or (c.groups * c.places < FEW_PLACES and flat.suits(c) and flat.pay_before_shifts(c))

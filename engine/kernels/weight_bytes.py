@@ -21,8 +21,8 @@ from engine.kernels.direct import (
 from engine.kernels.requests import SHARES
 from engine.kernels.winograd import filtering, tiling
 
-SUMMED = (flat, pointwise, shifts)
-"""Kernels that hold several sums of the gradient of a weight."""
+SUMMED = (pointwise, shifts)
+"""Kernels that, as `flat` does, hold several sums of the gradient of a weight."""
 
 
 @lru_cache(maxsize=4096)
@@ -55,6 +55,7 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
         summed = weights * SHARES
     else:
         several = any(k.suits(c) for k in SUMMED) or patch_sums.share_count(c) > 1
+        several = several or dispatch.plain_weight(c) is flat.backward_weight
         summed = weights * (1 + SHARES) if several and not rowwise.suits(c) else 0
     # The gradient's channels are the outputs, so that it may have larger tiles.
     tiled = [each for each in both if dispatch.tiled(each)]

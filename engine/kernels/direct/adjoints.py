@@ -145,14 +145,14 @@ def _summed(c: Correlation) -> bool:
         return False
     if MOST_UNREAD * _gathered(c) < c.places * c.taps:
         return False
-    return _gathers(c) or flat.suits(c) or _folds(c)
+    return _gathers(c) or _laid_flat(c) or _folds(c)
 
 
 @lru_cache(maxsize=4096)
 def _scatters(c: Correlation) -> Input:
     if _laid(c):
         return gathered.backward_input
-    if flat.suits(c):
+    if _laid_flat(c):
         return flat.backward_input
     if _folds(c) and _scattering(c) >= CLEARLY * _folding(c):
         return folding.backward_input
@@ -166,6 +166,10 @@ def _folds(c: Correlation) -> bool:
         return False
     lavish = _apart(c) or folds.in_parts(c) is not None
     return not lavish or _folding(c) <= _scattering(c)
+
+
+def _laid_flat(c: Correlation) -> bool:
+    return flat.suits(c) and flat.pay_for_input(c)
 
 
 def _laid(c: Correlation) -> bool:
@@ -199,7 +203,7 @@ def _gathering(c: Correlation) -> int:
 
 def _adding(c: Correlation) -> int:
     """Work of what scatters."""
-    if flat.suits(c):
+    if _laid_flat(c):
         # Small maps take about an eighth of the time for each column.
         return _folding(c) // 8
     # Where taps are folded some at a time, residues are no slower if they beat scattering.

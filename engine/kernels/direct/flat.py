@@ -37,14 +37,26 @@ from engine.threads import for_each, samples_each
 Array = NDArray[Any]
 Cut = tuple[Sequence[RequestBlock], int, Correlation, slice]
 
+MOST_FLOPS = 48_000_000
+"""Work of a sample from which threads that share it are quicker: here each has samples of its own."""
+
+FEW_FLOPS = 3_000_000
+"""Work of a sample below which the gradient of the weight is quicker so under up to `MOST_OUTPUTS`."""
+
 MOST_COLUMNS = 1.5
 """Columns for each output above which multiplying those that are dropped costs more than is saved."""
 
-MOST_OUTPUTS = 64
+MOST_OUTPUTS = 512
 """Filters of a group above which copying is little beside multiplying."""
 
+FEW_OUTPUTS = 64
+"""Filters of a group up to which the gradient of the weight is quicker so, however large the layer."""
+
 LONGEST_ROW = 64
-"""Outputs of a row above which the runs of one row are long enough."""
+"""Outputs of a row up to which it is quicker than by shifts, too."""
+
+MOST_WEIGHTS = 16
+"""Filters, or weights of each if these are fewer, for each output: more take longer to add than to make."""
 
 SHARED_ROWS = 128
 """Rows of columns from which halves of them are products as good as the whole."""
@@ -52,15 +64,36 @@ SHARED_ROWS = 128
 
 @lru_cache(maxsize=4096)
 def suits(c: Correlation) -> bool:
-    """True for small maps at stride 1 whose columns fit the scratch, most of them being outputs."""
+    """True for small maps at stride 1 whose columns fit the scratch."""
     plain = all(a.stride == 1 and min(a.low, a.high) >= 0 for a in c.axes)
-    plain = plain and c.mode == "zeros" and not c.pointwise
-    gains = c.outputs <= MOST_OUTPUTS and c.positions[-1] <= LONGEST_ROW
-    if not (plain and gains):
-        return False
-    plan = flat(c)
-    fits = min(plan.samples, plan.spread) > 0
-    return fits and plan.length <= MOST_COLUMNS * c.places
+    return plain and c.mode == "zeros" and not c.pointwise and flat(c).samples > 0
+
+
+def pay(c: Correlation) -> bool:
+    """True where the forward map is quicker so."""
+    return c.flops < MOST_FLOPS
+
+
+def pay_for_input(c: Correlation) -> bool:
+    """True where the gradient of the input is quicker so, and its columns fit the scratch."""
+    return c.outputs <= MOST_OUTPUTS and flat(c).spread > 0 and _is_dense(c)
+
+
+def pay_for_weight(c: Correlation) -> bool:
+    """True where the gradient of the weight is quicker so than by patches, if not by shifts."""
+    sums = min(c.outputs, c.channels * c.taps)
+    few = c.outputs <= (MOST_OUTPUTS if c.flops < FEW_FLOPS else FEW_OUTPUTS)
+    return few and sums <= MOST_WEIGHTS * c.places
+
+
+def pay_before_shifts(c: Correlation) -> bool:
+    """True where it is quicker so than by shifts, too: short rows under few filters."""
+    return c.outputs <= FEW_OUTPUTS and c.positions[-1] <= LONGEST_ROW and _is_dense(c)
+
+
+def _is_dense(c: Correlation) -> bool:
+    """True where most columns of rows as wide as the padded inputs' are outputs."""
+    return flat(c).length <= MOST_COLUMNS * c.places
 
 
 def forward(c: Correlation, x: Array, w: Array, bias: Array | None, y: Array) -> None:

@@ -124,16 +124,43 @@ def test_bad_numbers_of_one_sample_change_no_bit_of_another() -> None:
     "change",
     [
         {"mode": "reflect"},
-        {"outputs": flat.MOST_OUTPUTS + 1},
         {"axes": (Axis(9, 3, 2, 1, 1, 1, 5),) * 2},
         {"axes": (Axis(9, 3, 1, 1, -1, 1, 7),) * 2},
-        {"axes": (Axis(4, 3, 1, 1, 0, 0, 2), Axis(20, 18, 1, 1, 0, 0, 3))},
         {"axes": (Axis(99, 1, 1, 1, 0, 0, 99),) * 2},
         {"channels": 1 << 16},
     ],
-    ids=["padding", "filters", "stride", "cut", "unused columns", "pointwise", "scratch"],
+    ids=["padding", "stride", "cut", "pointwise", "scratch"],
 )
 def test_others_are_left_to_others(change: dict[str, object]) -> None:
     c = layer(((9, 9), (3, 3), 1, (1, 1), 1, 2, 3))
     assert flat.suits(c)
     assert not flat.suits(replace(c, **change))  # type: ignore[arg-type]
+
+
+def test_where_it_pays() -> None:
+    c = layer(((9, 9), (3, 3), 1, (1, 1), 1, 2, 3))
+    for pay in (flat.pay, flat.pay_for_input, flat.pay_for_weight, flat.pay_before_shifts):
+        assert pay(c)
+    few, many = flat.FEW_OUTPUTS + 1, flat.MOST_OUTPUTS + 1
+    # A sample is the work of one thread.
+    assert flat.pay(replace(c, channels=64, outputs=many))
+    assert not flat.pay(replace(c, channels=64, outputs=2 * many))
+    wide = replace(c, channels=30, outputs=few)
+    assert flat.pay_for_weight(wide)
+    assert not flat.pay_before_shifts(wide)
+    assert not flat.pay_for_weight(replace(wide, channels=36))
+    assert flat.pay_for_weight(replace(wide, channels=36, outputs=few - 1))
+    assert not flat.pay_for_weight(replace(c, outputs=many))
+    assert not flat.pay_for_input(replace(c, outputs=many))
+    assert flat.pay_for_input(replace(c, outputs=many - 1))
+    lone = replace(c, axes=(Axis(3, 3, 1, 1, 0, 0, 1),) * 2)
+    assert flat.pay_for_weight(replace(lone, outputs=16))
+    assert not flat.pay_for_weight(replace(lone, outputs=17))
+    # Most columns of the gradient would belong to no output.
+    sparse = replace(c, axes=(Axis(4, 3, 1, 1, 0, 0, 2), Axis(20, 18, 1, 1, 0, 0, 3)))
+    assert flat.suits(sparse)
+    assert not flat.pay_for_input(sparse)
+    assert not flat.pay_before_shifts(sparse)
+    long = replace(c, axes=(Axis(9, 3, 1, 1, 1, 1, 9), Axis(65, 3, 1, 1, 1, 1, 65)))
+    assert flat.pay_for_weight(long)
+    assert not flat.pay_before_shifts(long)
