@@ -60,6 +60,7 @@ SMALLEST = (
     (channels_last, "LEAST_STRIDED"),
     (bounds, "LEAST_RUNS"),
     (bounds, "LEAST_SUMMED"),
+    (filtering, "LEAST_WORK"),
     (interleaving, "LINE_FLOPS"),
     (interleaving, "LEAST_OUTPUTS"),
     (interleaving, "MOST_COLUMNS"),

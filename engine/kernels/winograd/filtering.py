@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.arena import PART_BYTES
+from engine.blas import multiplies_in_place
 from engine.geometry import ranges
 from engine.kernels.correlation import Correlation
 from engine.kernels.requests import in_shares, samples_of
@@ -36,6 +37,9 @@ Array = NDArray[Any]
 
 LEAST_TILES = 48
 """Tiles of a request from which they save more than transforming its sums takes."""
+
+LEAST_WORK = 0 if multiplies_in_place() else 8_000_000
+"""Weights of one tap, times tiles of a request, from which they save more than `request_limits` takes."""
 
 SHARED_WEIGHTS = 56 * 56
 """Weights from which on a block's calls are long enough for threads to share the interpreter's lock."""
@@ -66,7 +70,7 @@ def backward_weight(
     it adds far more exactly, and again for parts with a number that is too large, or sums not finite.
     """
     samples = samples_of(rows)
-    least = 1 if c.wanted == "winograd" else LEAST_TILES
+    least = _least_tiles(c)
     enough = [n for n, count in enumerate(rows) if prod(cut(c).tiles) * count >= least]
     limits: list[Limits] = [(0, 0)] * len(rows)
     found = [(np.inf, np.inf)] * len(enough)
@@ -87,6 +91,13 @@ def backward_weight(
                 _by_tiles(*given, limits[requests], plain)
             else:
                 plain(*given)
+
+
+def _least_tiles(c: Correlation) -> int:
+    """The tiles of a request from which they are used."""
+    if c.wanted == "winograd":
+        return 1
+    return max(LEAST_TILES, -(-LEAST_WORK // (c.channels * c.outputs)) if c.wanted == "auto" else 0)
 
 
 def _by_tiles(

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import engine
+from engine.geometry import Axis
+from engine.kernels.correlation import Correlation
+from engine.kernels.winograd import filtering
 from engine.threads import get_threads
 from tests.engine.kernels.winograd.test_correlating import BY_NAME, MARGIN, numbers
 
@@ -190,3 +193,21 @@ def test_memory_is_what_the_plan_says(samples: int, channels: int, size: int) ->
         tracemalloc.stop()
         engine.set_threads(threads)
     assert peak <= call.cost(samples).workspace_bytes
+
+
+def test_how_many_tiles_a_request_has_to_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    def least(wanted: str, channels: int) -> int:
+        axis = Axis(28, 3, 1, 1, 1, 1, 28)
+        return filtering._least_tiles(
+            Correlation((axis,) * 2, 1, channels, channels, "zeros", 4, wanted)
+        )
+
+    for work in (0, 8_000_000):
+        monkeypatch.setattr(filtering, "LEAST_WORK", work)
+        assert least("winograd", 128) == 1
+        assert least("fastest", 128) == filtering.LEAST_TILES
+        assert least("auto", 512) == filtering.LEAST_TILES
+    # 128 times 128 weights of a tap.
+    assert least("auto", 128) == 489
+    monkeypatch.setattr(filtering, "LEAST_WORK", 0)
+    assert least("auto", 128) == filtering.LEAST_TILES
