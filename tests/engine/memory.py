@@ -28,15 +28,16 @@ def assert_workspace_holds(
     config: dict[str, Any],
     tensors: dict[str, np.ndarray],
     wants: list[str] | None = None,
+    rows: tuple[int, ...] | None = None,
 ) -> None:
-    """Compute once, on one thread that has no scratch yet."""
+    """Compute once, for requests of `rows` samples, on one thread that has no scratch yet."""
     specs = {name: engine.TensorSpec(a.shape, str(a.dtype)) for name, a in tensors.items()}
     call, samples = engine.prepare(operation, action, config, specs, wants)
     peaks: list[int] = []
     before = get_threads()
     engine.set_threads(1)
     thread = Thread(
-        target=lambda: peaks.append(peak_beside_outputs(lambda: engine.run(call, tensors)))
+        target=lambda: peaks.append(peak_beside_outputs(lambda: engine.run(call, tensors, rows)))
     )
     thread.start()
     thread.join()

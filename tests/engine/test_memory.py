@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -181,12 +180,15 @@ def test_the_plan_states_the_workspace() -> None:
     assert 0 < report.report()["bytes"]["workspace"] <= 4 * engine.SCRATCH_BYTES
 
 
+@pytest.mark.usefixtures("traced")
 @pytest.mark.parametrize(
     ("config", "size", "taps", "rows"),
     [
         ({"padding": 1}, (64, 56, 56), (64, 64, 3, 3), (1,) * 48),
         ({"padding": 3, "stride": 2}, (3, 64, 64), (64, 3, 7, 7), (1,) * 48),
         ({"padding": 2}, (32, 10, 10), (64, 32, 5, 5), (8,) * 32),
+        # One request of several blocks, and so many that are summed beside it.
+        ({}, (64, 9), (64, 64, 2), (1,) * 50 + (90,) + (2,) * 40),
         (
             {"padding": 1, "layout": "NHWC", "groups": 9000},
             (1, 2, 9000),
@@ -199,24 +201,11 @@ def test_the_plan_states_the_workspace() -> None:
 def test_many_requests_share_the_workspace_of_one(
     config: dict[str, Any], size: tuple[int, ...], taps: tuple[int, ...], rows: tuple[int, ...]
 ) -> None:
-    samples, before = sum(rows), get_threads()
-    given = {"x": (samples, *size), "weight": taps}
-    planned = engine.plan("conv", config, given)
-    given["dy"] = planned.plan.shape("y", samples)
+    given = {"x": (sum(rows), *size), "weight": taps}
+    given["dy"] = engine.plan("conv", config, given).plan.shape("y", sum(rows))
     rng = np.random.default_rng(0)
     tensors = {name: rng.standard_normal(shape, np.float32) for name, shape in given.items()}
-    specs = {name: engine.TensorSpec(a.shape, "float32") for name, a in tensors.items()}
-    call, _ = engine.prepare("conv", "backward", config, specs, ["dweight"])
-    tracemalloc.start()
-    try:
-        engine.set_threads(1)
-        start = tracemalloc.get_traced_memory()[0]
-        made = engine.run(call, tensors, rows)["dweight"]
-        peak = tracemalloc.get_traced_memory()[1] - start - made.nbytes
-    finally:
-        tracemalloc.stop()
-        engine.set_threads(before)
-    assert peak <= planned.report()["bytes"]["workspace"]
+    assert_workspace_holds("conv", "backward", config, tensors, ["dweight"], rows)
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,8 @@ def backward_weight(c: Correlation, x: Array, dy: Array, rows: Sequence[int], dw
     `rows` says how many consecutive samples belong to each request.
     """
     places, cuts = _cuts(c, tuple(rows), flat(c).most)
-    parts = list(at_once(rows, places * dw[:1].nbytes)) if places > 1 else []
+    # Beside its places a request holds the sum of its samples in a block, and that in another order.
+    parts = list(at_once(rows, (places + 2) * dw[:1].nbytes)) if places > 1 else []
     if len(parts) > 1:
         for requests, samples in parts:
             backward_weight(c, x[samples], dy[samples], rows[requests], dw[requests])
