@@ -19,6 +19,7 @@ import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from time import monotonic
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -148,18 +149,26 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         """Our signals; uvicorn's way would end the process by the signal itself."""
         loop = asyncio.get_running_loop()
-        handled = endings()
-        for each in handled:
-            loop.add_signal_handler(each, self._on_signal, each)
+
+        waiting: set[int] = set()
+
+        def hear(number: int, _frame: FrameType | None) -> None:
+            # One of a kind at a time, as the system does: whoever repeats them must not fill memory.
+            if number not in waiting:
+                waiting.add(number)
+                loop.call_soon_threadsafe(heard, number)
+
+        def heard(number: int) -> None:
+            waiting.discard(number)
+            self._on_signal(signal.Signals(number))
+
+        # Not the loop's handlers: when it takes them away, a signal ends the process for a moment.
+        for each in endings():
+            signal.signal(each, hear)
         try:
             yield
         finally:
-            # For a moment nobody would handle them, and one would end the process by itself.
-            signal.pthread_sigmask(signal.SIG_BLOCK, handled)
-            for each in handled:
-                loop.remove_signal_handler(each)
             leave_when_told()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
 
     def _on_signal(self, number: signal.Signals) -> None:
         if self.should_exit:
