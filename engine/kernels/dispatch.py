@@ -285,12 +285,12 @@ def plain_weight(c: Correlation) -> Weight:
         return pointwise.backward_weight
     if rowwise.suits(c):
         return rowwise.backward_weight
-    laid_flat = flat.suits(c)
-    if laid_flat and flat.pay_before_shifts(c):
+    fits = flat.suits(c)
+    if fits and flat.pay_before_shifts(c):
         return flat.backward_weight
     if shifts.pay(c) and shifts.suits(c):
         return shifts.backward_weight
-    return (flat if laid_flat and flat.pay_for_weight(c) else patch_sums).backward_weight
+    return (flat if fits and flat.pay_for_weight(c) else patch_sums).backward_weight
 
 
 def _strewn(c: Correlation) -> bool:

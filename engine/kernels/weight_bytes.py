@@ -51,11 +51,12 @@ def rearranged_bytes(c: Correlation, ordered: bool) -> int:
         return rearranged_bytes(bordered.unbordered(c), ordered) + bordered.strip_bytes(c)
     weights, both = _weights(c), (c, *dispatch.phase_correlations(c))
     held = weights * (1 + (not ordered) + any(map(_in_pixels, both)))
-    if dispatch.plain_weight(c) in (pixels.backward_weight, channels_last.backward_weight):
+    plain = dispatch.plain_weight(c)
+    if plain in (pixels.backward_weight, channels_last.backward_weight):
         summed = weights * SHARES
     else:
-        several = any(k.suits(c) for k in SUMMED) or patch_sums.share_count(c) > 1
-        several = several or dispatch.plain_weight(c) is flat.backward_weight
+        several = plain is flat.backward_weight or any(k.suits(c) for k in SUMMED)
+        several = several or patch_sums.share_count(c) > 1
         summed = weights * (1 + SHARES) if several and not rowwise.suits(c) else 0
     # The gradient's channels are the outputs, so that it may have larger tiles.
     tiled = [each for each in both if dispatch.tiled(each)]

@@ -169,6 +169,7 @@ def _folds(c: Correlation) -> bool:
 
 
 def _laid_flat(c: Correlation) -> bool:
+    """True where columns as wide as the padded inputs fit the scratch, and few belong to no output."""
     return flat.suits(c) and flat.pay_for_input(c)
 
 

@@ -97,7 +97,8 @@ def _least_tiles(c: Correlation) -> int:
     """The tiles of a request from which they are used."""
     if c.wanted == "winograd":
         return 1
-    return max(LEAST_TILES, -(-LEAST_WORK // (c.channels * c.outputs)) if c.wanted == "auto" else 0)
+    work = LEAST_WORK if c.wanted == "auto" else 0
+    return max(LEAST_TILES, -(-work // (c.channels * c.outputs)))
 
 
 def _by_tiles(
