@@ -22,17 +22,10 @@ def peak_beside_outputs(compute: Callable[[], dict[str, np.ndarray]]) -> int:
     return peak - sum(a.nbytes for a in outputs.values())
 
 
-def assert_workspace_holds(
-    operation: str,
-    action: str,
-    config: dict[str, Any],
-    tensors: dict[str, np.ndarray],
-    wants: list[str] | None = None,
-    rows: tuple[int, ...] | None = None,
-) -> None:
-    """Compute once, for requests of `rows` samples, on one thread that has no scratch yet."""
-    specs = {name: engine.TensorSpec(a.shape, str(a.dtype)) for name, a in tensors.items()}
-    call, samples = engine.prepare(operation, action, config, specs, wants)
+def peak_on_a_new_thread(
+    call: engine.Call, tensors: dict[str, np.ndarray], rows: tuple[int, ...] | None = None
+) -> int:
+    """`peak_beside_outputs` of a call for requests of `rows` samples, on a thread without scratch."""
     peaks: list[int] = []
     before = get_threads()
     engine.set_threads(1)
@@ -42,4 +35,17 @@ def assert_workspace_holds(
     thread.start()
     thread.join()
     engine.set_threads(before)
-    assert 0 < peaks[0] <= call.cost(samples).workspace_bytes
+    return peaks[0]
+
+
+def assert_workspace_holds(
+    operation: str,
+    action: str,
+    config: dict[str, Any],
+    tensors: dict[str, np.ndarray],
+    wants: list[str] | None = None,
+) -> None:
+    """Compute once, on one thread that has no scratch yet."""
+    specs = {name: engine.TensorSpec(a.shape, str(a.dtype)) for name, a in tensors.items()}
+    call, samples = engine.prepare(operation, action, config, specs, wants)
+    assert 0 < peak_on_a_new_thread(call, tensors) <= call.cost(samples).workspace_bytes

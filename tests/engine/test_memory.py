@@ -10,7 +10,11 @@ import pytest
 import engine
 from engine.kernels.activations.table import TABLE
 from engine.threads import get_threads
-from tests.engine.memory import assert_workspace_holds, peak_beside_outputs
+from tests.engine.memory import (
+    assert_workspace_holds,
+    peak_beside_outputs,
+    peak_on_a_new_thread,
+)
 
 pytestmark = pytest.mark.usefixtures("traced")
 
@@ -201,11 +205,16 @@ def test_the_plan_states_the_workspace() -> None:
 def test_many_requests_share_the_workspace_of_one(
     config: dict[str, Any], size: tuple[int, ...], taps: tuple[int, ...], rows: tuple[int, ...]
 ) -> None:
-    given = {"x": (sum(rows), *size), "weight": taps}
-    given["dy"] = engine.plan("conv", config, given).plan.shape("y", sum(rows))
+    samples = sum(rows)
+    given = {"x": (samples, *size), "weight": taps}
+    planned = engine.plan("conv", config, given)
+    given["dy"] = planned.plan.shape("y", samples)
     rng = np.random.default_rng(0)
     tensors = {name: rng.standard_normal(shape, np.float32) for name, shape in given.items()}
-    assert_workspace_holds("conv", "backward", config, tensors, ["dweight"], rows)
+    specs = {name: engine.TensorSpec(a.shape, "float32") for name, a in tensors.items()}
+    call, _ = engine.prepare("conv", "backward", config, specs, ["dweight"])
+    peak = peak_on_a_new_thread(call, tensors, rows)
+    assert 0 < peak <= planned.report()["bytes"]["workspace"]
 
 
 @pytest.mark.parametrize(
