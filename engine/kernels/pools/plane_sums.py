@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from math import prod
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine import arena
 from engine.geometry import Axis, Tile, as_slices
 from engine.kernels.patches import within
 from engine.kernels.pools.pooling import (
@@ -29,6 +30,12 @@ Array = NDArray[Any]
 
 REPEATED = 4
 """Inputs of windows that are alike, below which NumPy repeats numbers sooner than it broadcasts them."""
+
+REPEATED_IN_ROW = 7
+"""Inputs of such windows across, below which one copy for each, to places that far apart, is sooner still."""
+
+RUN = 32
+"""Channels of a position, where they come last, from which they are copied well at a time."""
 
 PLANE_PART = 1 << 10
 """Numbers of a plane that are added up before their sum is added to others: so few that a block has
@@ -144,10 +151,7 @@ def tile_sum_adjoint(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
     target = dx[within(as_slices(p.read(tile)))]
     sizes = [even_size(axis) for axis in p.axes]
     if all(sizes):
-        # Every input has one window: broadcast g over the members of each.
-        parts = [n for pair in zip(g.shape[2:], sizes, strict=True) for n in pair]
-        members = target.reshape(*g.shape[:2], *parts, copy=False)
-        members[...] = g[(..., *[i for _ in sizes for i in (slice(None), None)])]
+        _spread(stored(p, g), sizes, stored(p, target))
         return
     alone = target.shape == dx.shape and all(
         hi - lo == axis.out for axis, (lo, hi) in zip(p.axes, tile, strict=True)
@@ -166,3 +170,32 @@ def tile_sum_adjoint(p: Pooling, g: Array, tile: Tile, dx: Array) -> None:
     elif not alone:
         clear(p, tile, dx)
         target += found
+
+
+def _spread(g: Array, sizes: Sequence[int], target: Array) -> None:
+    """Write each number of g (*B, *T, I) to all inputs of its window in the target (*B, *S, I)."""
+    *before, across = sizes
+    *lead, count, inner = g.shape
+    broken = across > 1 and count > 1 and inner < RUN
+    if broken:
+        # Rows first: NumPy begins anew for every few numbers of them that lie together.
+        g = _in_rows(g, across)
+        sizes = (*before, 1)
+    axes = len(g.shape) - 1 - len(sizes)
+    split = [n for pair in zip(g.shape[axes:-1], sizes, strict=True) for n in pair]
+    members = target.reshape(*g.shape[:axes], *split, inner, copy=False)
+    members[...] = g[(..., *[i for _ in sizes for i in (slice(None), None)], slice(None))]
+
+
+def _in_rows(g: Array, size: int) -> Array:
+    """Each number of g (*B, W, I) as often as windows have inputs across: (*B, W·size, I)."""
+    *lead, count, inner = g.shape
+    if inner > 1:
+        return np.repeat(g, size, axis=-2)
+    rows = arena.part(0, (*lead, count, size), g.dtype)
+    if size < REPEATED_IN_ROW:
+        for tap in range(size):
+            rows[..., tap] = g[..., 0]
+    else:
+        rows[...] = g
+    return rows.reshape(*lead, -1, 1)
