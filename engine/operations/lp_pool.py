@@ -21,7 +21,7 @@ from engine.errors import InvalidValue, fail
 from engine.geometry import Axis, Tile, Windows, as_slices, block_tile, ranges, tiles
 from engine.kernels.nan import has_nan
 from engine.kernels.pools.fitting import winner_blocks
-from engine.kernels.pools.plane_sums import tile_sum, tile_sum_adjoint
+from engine.kernels.pools.plane_sums import tile_sum
 from engine.kernels.pools.pooling import (
     BLOCK,
     Blocks,
@@ -29,6 +29,7 @@ from engine.kernels.pools.pooling import (
     for_each_block,
     stored,
 )
+from engine.kernels.pools.spreading import tile_sum_adjoint
 from engine.kernels.pools.windows import covered
 from engine.layouts import channels_first
 from engine.operation import Tails

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from engine.geometry import Tile, as_slices
 from engine.kernels.nan import settle
 from engine.kernels.pools.fitting import blocks
-from engine.kernels.pools.plane_sums import mirrored, plane_sum, tile_sum, tile_sum_adjoint
+from engine.kernels.pools.plane_sums import mirrored, plane_sum, tile_sum
 from engine.kernels.pools.pooling import (
     BLOCK,
     Planes,
@@ -22,6 +22,7 @@ from engine.kernels.pools.pooling import (
     for_each_block,
     for_each_plane,
 )
+from engine.kernels.pools.spreading import tile_sum_adjoint
 from engine.kernels.pools.windows import even_size
 from engine.threads import check_stop
 

@@ -6,8 +6,6 @@ else `ufunc.reduceat` passes over members laid out run after run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,8 @@ from numpy.typing import NDArray
 from engine.threads import check_stop
 
 Array = NDArray[Any]
+Runs = tuple[Array, Array, Array, Array]
+"""Results [first, end) of equal members [start, stop)."""
 
 BESIDE = 1024
 """Numbers beside a run from which it has calls of its own: `reduceat` begins anew for each of them."""
@@ -26,6 +26,9 @@ RUN_STEP = 16
 FEWER = 128
 """Numbers beside a run that has calls of its own, where members are `RUN_STEP` apart or more: `reduceat`
 takes those of each with a stride."""
+
+CALL = 64
+"""Results of a sample that take `reduceat` as long as a call does, about."""
 
 SEVERAL = 8
 """Members of a run above which they are reduced in one call, not one by one."""
@@ -56,9 +59,11 @@ def reduce_runs(
     if out is None:
         # In the memory order of values, so that those who go on with both pass over long runs.
         out = np.empty_like(values, shape=resized(values, axis, len(starts)))
-    if not in_row and many_beside(values, axis):
-        _one_by_one(ufunc, identity, values, axis, starts, stops, out)
-        return out
+    if not in_row:
+        runs = _alike(starts, stops)
+        if many_beside(values, axis) or _few(runs, out):
+            _one_by_one(ufunc, identity, values, axis, runs, out)
+            return out
     if len(starts) and lengths.all() and (starts[1:] == stops[:-1]).all():
         part = values[at(axis, slice(int(starts[0]), int(stops[-1])))]
     else:
@@ -75,6 +80,15 @@ def many_beside(values: Array, axis: int) -> bool:
     return values.size >= least * values.shape[axis] * values.shape[0]
 
 
+def _few(runs: Runs, results: Array) -> bool:
+    """Whether runs are so few and short beside the results (n, ...) of a sample that calls for each pay."""
+    lengths = runs[3] - runs[2]
+    if lengths.max(initial=0) > SEVERAL:
+        return False
+    calls = int(np.maximum(lengths - 1, 1).sum())
+    return calls * CALL * max(1, len(results)) <= results.size
+
+
 def _apart(values: Array, axis: int) -> int:
     """Numbers of memory from one member to the next along an axis."""
     return values.strides[axis] // values.itemsize
@@ -85,8 +99,7 @@ def _one_by_one(
     identity: float,
     values: Array,
     axis: int,
-    starts: Array,
-    stops: Array,
+    runs: Runs,
     result: Array,
 ) -> None:
     """Reduce runs of the same length or not, each in calls of its own over all that lies beside it.
@@ -95,7 +108,7 @@ def _one_by_one(
     """
     several = PAIR if _apart(values, axis) >= LONG_STEP else SEVERAL
     before = (slice(None),) * axis
-    for first, end, start, stop in _alike(starts.tolist(), stops.tolist()):
+    for first, end, start, stop in zip(*(each.tolist() for each in runs), strict=True):
         own = result[*before, first:end]
         if stop - start > several:
             check_stop()
@@ -113,12 +126,12 @@ def _one_by_one(
             ufunc(own, tap, out=own)
 
 
-def _alike(starts: Sequence[int], stops: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
-    """Runs [first, end) of results with equal members [start, stop)."""
-    end = 0
-    for members, same in groupby(zip(starts, stops, strict=True)):
-        first, end = end, end + sum(1 for _ in same)
-        yield first, end, *members
+def _alike(starts: Array, stops: Array) -> Runs:
+    """Runs [first, end) of results with equal members [start, stop): four arrays."""
+    new = np.ones(len(starts), np.bool_)
+    new[1:] = (starts[1:] != starts[:-1]) | (stops[1:] != stops[:-1])
+    first = np.flatnonzero(new)
+    return first, np.append(first[1:], len(starts)), starts[first], stops[first]
 
 
 def laid_out(starts: Array, lengths: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Reductions over windows along one axis, and the adjoint of the sum.
+"""Reductions over windows along one axis.
 
 A window over several axes is reduced one axis at a time, in the order of `pooling.reduced_along`: sums and
 maxima do not mind, and the work grows with the sum of its sides instead of their product. Short fixed
@@ -81,38 +81,6 @@ def window_sum(
     return _reduce(np.add, 0, values, axis, windows, span, origin)
 
 
-def window_sum_adjoint(
-    sums: Array,
-    axis: int,
-    windows: Windows,
-    span: tuple[int, int],
-    inputs: tuple[int, int],
-    out: Array | None = None,
-) -> Array:
-    """The adjoint of `window_sum`: inputs [*inputs) get the sums of their windows, in `out` if given."""
-    lo, hi = span
-    size = even_size(windows)
-    if size and inputs == (lo * size, hi * size):
-        if out is None:
-            return np.repeat(sums, size, axis)
-        split = (*out.shape[:axis], hi - lo, size, *out.shape[axis + 1 :])
-        out.reshape(split, copy=False)[...] = np.expand_dims(sums, axis + 1)
-        return out
-    if out is None:
-        out = np.empty_like(sums, shape=resized(sums, axis, inputs[1] - inputs[0]))
-    if short(windows):
-        out[...] = 0
-        for source, target in _taps(windows, span, inputs[0]):
-            out[at(axis, target)] += sums[at(axis, source)]
-        return out
-    starts, stops = bounds(windows, lo, hi)
-    # Starts and stops never decrease, so the windows over one input are a run as well.
-    i = np.arange(*inputs)
-    first = np.searchsorted(stops, i, side="right")
-    last = np.searchsorted(starts, i, side="right")
-    return reduce_runs(np.add, 0, sums, axis, first, last, out)
-
-
 def covered(axis: Axis, lo: int, hi: int) -> Array:
     """Which of the inputs [lo, hi) are members of any window.
 
@@ -145,17 +113,17 @@ def window_argmax(
     best = window_max(values, axis, windows, span, origin)
     nan = bool(np.isnan(best).any())
     if short(windows):
-        taps = _taps(windows, span, origin, backwards=True)
-        return best, _tap_places(values, positions, best, axis, taps, nan)
+        moves = taps(windows, span, origin, backwards=True)
+        return best, _tap_places(values, positions, best, axis, moves, nan)
     starts, stops = (edges - origin for edges in bounds(windows, *span))
     lengths = np.maximum(stops - starts, 0)
     if lengths.max(initial=0) <= SEVERAL and many_beside(values, axis):
-        taps = (
+        moves = (
             (slice(o, o + 1), slice(i, i + 1))
             for o, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True))
             for i in reversed(range(start, stop))
         )
-        return best, _tap_places(values, positions, best, axis, taps, nan)
+        return best, _tap_places(values, positions, best, axis, moves, nan)
     if values.size > PASS:
         return best, _first_places(values, positions, best, axis, starts, stops)
     run = laid_out(starts, lengths)
@@ -240,13 +208,13 @@ def short(windows: Windows) -> TypeGuard[Axis]:
     return kernel < LONG_TAPS or windows.dilation > 1 or shared
 
 
-def _taps(
+def taps(
     windows: Axis, span: tuple[int, int], origin: int, *, backwards: bool = False
 ) -> Iterator[tuple[slice, slice]]:
     """For every tap that meets an input: the outputs from `lo`, and the inputs from `origin`."""
     lo, hi = span
-    taps = range(windows.kernel)
-    for tap in reversed(taps) if backwards else taps:
+    order = range(windows.kernel)
+    for tap in reversed(order) if backwards else order:
         if tap % MANY == 0:
             check_stop()
         start, stop, i = inside(windows, tap, lo, hi)
@@ -256,12 +224,12 @@ def _taps(
 
 @lru_cache(maxsize=1024)
 def _ordered(windows: Axis, span: tuple[int, int], origin: int) -> tuple[tuple[slice, slice], ...]:
-    """Those of `_taps`, but taps that all windows have come first.
+    """Those of `taps`, but taps that all windows have come first.
 
     Two of them make the result; others are added to parts of it.
     """
     full = slice(0, span[1] - span[0])
-    return tuple(sorted(_taps(windows, span, origin), key=lambda tap: tap[0] != full))
+    return tuple(sorted(taps(windows, span, origin), key=lambda tap: tap[0] != full))
 
 
 def _reduce(
@@ -276,16 +244,16 @@ def _reduce(
 ) -> Array:
     if short(windows):
         full = slice(0, span[1] - span[0])
-        taps: Iterable[tuple[slice, slice]] = _taps(windows, span, origin)
+        moves: Iterable[tuple[slice, slice]] = taps(windows, span, origin)
         first = _ordered(windows, span, origin) if windows.kernel <= MANY else ()
         if len(first) > 1 and first[1][0] == full:
             result = ufunc(values[at(axis, first[0][1])], values[at(axis, first[1][1])], out=out)
-            taps = first[2:]
+            moves = first[2:]
         else:
             shape = resized(values, axis, full.stop)
             result = np.empty_like(values, shape=shape) if out is None else out
             result[...] = identity
-        for target, source in taps:
+        for target, source in moves:
             view = result[at(axis, target)]
             ufunc(view, values[at(axis, source)], out=view)
         return result

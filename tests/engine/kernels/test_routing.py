@@ -18,8 +18,8 @@ from engine.kernels.pools.maxima import (
     write_scattered,
 )
 from engine.kernels.pools.placing import scatter_indices
-from engine.kernels.pools.plane_sums import tile_sum_adjoint
 from engine.kernels.pools.pooling import Pooling
+from engine.kernels.pools.spreading import tile_sum_adjoint
 
 
 def pooling(*axes: tuple[int, int, int, int, int]) -> Pooling:

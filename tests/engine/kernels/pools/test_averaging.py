@@ -15,9 +15,12 @@ POOLS: list[tuple[Windows, ...]] = [
     (Axis(8, 2, 2, 1, 0, 0, 4), Axis(6, 3, 3, 1, 0, 0, 2)),
     (Axis(9, 3, 1, 1, 1, 1, 9), Axis(7, 3, 1, 1, 1, 1, 7)),
     (Axis(9, 2, 3, 2, 0, 2, 3), Axis(10, 1, 4, 1, 0, 0, 3)),
+    (Axis(9, 2, 2, 1, 1, 0, 5), Axis(11, 3, 3, 1, 0, 0, 3)),
+    (Axis(8, 2, 2, 1, 0, 0, 4), Axis(9, 2, 3, 1, 0, 0, 3)),
+    (Axis(70, 26, 26, 1, 3, 5, 3), Axis(9, 2, 2, 1, 0, 0, 4)),
     (Adaptive(7, 3), Adaptive(5, 4)),
 ]
-IDS = ["all", "side by side", "one apart", "gaps", "adaptive"]
+IDS = ["all", "side by side", "one apart", "gaps", "some left", "further apart", "long", "adaptive"]
 
 
 def divisor(tile: Tile) -> np.ndarray:

@@ -106,11 +106,19 @@ def test_equal_runs_share_their_calls() -> None:
     got = reducing.reduce_runs(np.add, 0.0, values, 1, starts, stops)
     for o, (start, stop) in enumerate(zip(starts, stops, strict=True)):
         np.testing.assert_array_equal(got[:, o], values[:, start:stop].sum(1))
-    assert list(reducing._alike([0, 0, 2, 2], [3, 3, 3, 4])) == [
-        (0, 2, 0, 3),
-        (2, 3, 2, 3),
-        (3, 4, 2, 4),
-    ]
+    runs = reducing._alike(np.array([0, 0, 2, 2]), np.array([3, 3, 3, 4]))
+    assert np.array_equal(runs, [(0, 2, 3), (2, 3, 4), (0, 2, 2), (3, 3, 4)])
+
+
+def test_few_short_runs_have_calls_of_their_own() -> None:
+    stops = np.array([3, 6, 9])
+    runs = reducing._alike(stops - 3, stops)
+    results = np.ones((2, reducing.CALL * 2, 3))  # Two additions for each of three.
+    assert reducing._few(runs, results)
+    assert reducing._few(runs, results[:1])  # However many samples there are.
+    assert not reducing._few(runs, results[:, 1:])
+    long = reducing._alike(np.array([0]), np.array([reducing.SEVERAL + 1]))
+    assert not reducing._few(long, np.ones((1, 10**6, 1)))
 
 
 @pytest.mark.parametrize("beside", [3, 1024])

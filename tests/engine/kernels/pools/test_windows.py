@@ -13,6 +13,7 @@ from engine.errors import Stopped
 from engine.geometry import Adaptive, Axis, Windows
 from engine.kernels.pools import reducing
 from engine.kernels.pools.pooling import Pooling, reduced_along
+from engine.kernels.pools.spreading import window_sum_adjoint
 from engine.kernels.pools.windows import (
     covered,
     passes,
@@ -20,7 +21,6 @@ from engine.kernels.pools.windows import (
     window_argmax,
     window_max,
     window_sum,
-    window_sum_adjoint,
 )
 from engine.threads import computing
 
