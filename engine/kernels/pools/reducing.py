@@ -27,6 +27,9 @@ FEWER = 128
 """Numbers beside a run that has calls of its own, where members are `RUN_STEP` apart or more: `reduceat`
 takes those of each with a stride."""
 
+LAID_OUT = 2048
+"""Members of runs of a sample, beside each other too, that take as long to lay out as a call does."""
+
 CALL = 64
 """Results of a sample that take `reduceat` as long as a call does, about."""
 
@@ -59,12 +62,16 @@ def reduce_runs(
     if out is None:
         # In the memory order of values, so that those who go on with both pass over long runs.
         out = np.empty_like(values, shape=resized(values, axis, len(starts)))
-    if not in_row:
-        runs = _alike(starts, stops)
-        if many_beside(values, axis) or _few(runs, out):
-            _one_by_one(ufunc, identity, values, axis, runs, out)
-            return out
-    if len(starts) and lengths.all() and (starts[1:] == stops[:-1]).all():
+    runs = _alike(starts, stops)
+    one_by_one = not in_row and (many_beside(values, axis) or _few(runs, out))
+    apart = bool(len(starts)) and bool(lengths.all()) and bool((starts[1:] == stops[:-1]).all())
+    # Sums across rows of memory would be one addition after another: exact enough only for short runs.
+    if not apart and (in_row or ufunc is np.maximum):
+        one_by_one = one_by_one or not _little(runs, lengths, out)
+    if one_by_one:
+        _one_by_one(ufunc, identity, values, axis, runs, out)
+        return out
+    if apart:
         part = values[at(axis, slice(int(starts[0]), int(stops[-1])))]
     else:
         part = values.take(laid_out(starts, lengths), axis)
@@ -87,6 +94,12 @@ def _few(runs: Runs, results: Array) -> bool:
         return False
     calls = int(np.maximum(lengths - 1, 1).sum())
     return calls * CALL * max(1, len(results)) <= results.size
+
+
+def _little(runs: Runs, lengths: Array, results: Array) -> bool:
+    """Whether laying out runs takes less time than a call for each, for results (n, ...)."""
+    members = int(lengths.sum()) * results.size
+    return members < len(runs[0]) * LAID_OUT * max(1, len(results) * len(lengths))
 
 
 def _apart(values: Array, axis: int) -> int:

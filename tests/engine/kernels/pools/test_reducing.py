@@ -121,6 +121,28 @@ def test_few_short_runs_have_calls_of_their_own() -> None:
     assert not reducing._few(long, np.ones((1, 10**6, 1)))
 
 
+def test_long_runs_that_share_members_are_not_laid_out() -> None:
+    starts, stops = np.array([0, 90]), np.array([100, 200])
+    runs, each = reducing._alike(starts, stops), reducing.LAID_OUT // 105
+    assert not reducing._little(runs, stops - starts, np.ones((1, each + 1, 2)))
+    assert not reducing._little(runs, stops - starts, np.ones((3, each + 1, 2)))
+    assert reducing._little(runs, stops - starts, np.ones((1, each, 2)))
+
+
+@pytest.mark.parametrize("size", [(4000,), (50, 80)])
+@pytest.mark.parametrize("layout", [None, "last"])
+def test_sums_of_long_runs_are_exact(size: tuple[int, ...], layout: str | None) -> None:
+    """No number is added to a sum of hundreds."""
+    x = np.random.default_rng(8).standard_normal((2, 16, *size)) + 1
+    config: dict[str, Any] = {"output_size": 7}
+    if layout:
+        x = np.ascontiguousarray(np.moveaxis(x, 1, -1))
+        config["layout"] = {3: "NWC", 4: "NHWC"}[x.ndim]
+    exact = engine.forward("adaptive_avg_pool", config, x=x)["y"]
+    got = engine.forward("adaptive_avg_pool", config, x=x.astype(np.float32))["y"]
+    np.testing.assert_allclose(got, exact, rtol=5e-7)
+
+
 @pytest.mark.parametrize("beside", [3, 1024])
 def test_results_lie_as_what_they_are_of(beside: int) -> None:
     values = np.moveaxis(np.ones((2, 5, 9, beside)), -1, 1)
