@@ -18,7 +18,7 @@ from engine.kernels.pools.pooling import (
     reduced_along,
     stored,
 )
-from engine.kernels.pools.windows import even_size, window_sum
+from engine.kernels.pools.windows import window_sum
 from engine.kernels.pools.winners import reduced
 from engine.kernels.row_sums import sums_over_rows
 
@@ -28,10 +28,6 @@ PLANE_PART = 1 << 10
 """Numbers of a plane that are added up before their sum is added to others: so few that a block has
 more than 500 sums, since below that NumPy's products keep the interpreter's lock from other threads.
 """
-
-LEAST = 4
-"""Numbers of a row in a window from which rows are added up first, in vectors; fewer are added in vectors
-along a row too."""
 
 SHORT = 256
 """Numbers below which they are rather rows of a product: a call of BLAS for each takes as long."""
@@ -48,9 +44,8 @@ def tile_sum(
         return plane_sum(x if prepare is None else prepare(x), p.channels_last)
     if axes := p.overlapping_axes:
         return canonical(p, reduced(np.add, 0, stored(p, x), axes, tile, prepare))
-    rows = even_size(p.axes[-1]) >= LEAST
     step = partial(window_sum, last=p.channels_last)
-    return reduced_along(step, p, x, tile, prepare, in_order=rows)
+    return reduced_along(step, p, x, tile, prepare)
 
 
 def plane_sum(values: Array, channels_last: bool) -> Array:

@@ -9,18 +9,17 @@ from engine.geometry import Axis, Windows
 from engine.kernels.pools.windows import short
 
 
-def held(axes: Sequence[Windows], tile: Sequence[int], *, copied: bool, in_order: bool) -> int:
+def held(axes: Sequence[Windows], tile: Sequence[int], *, copied: bool) -> int:
     """Values of one plane at the largest stage of reducing so many outputs along each axis.
 
     Args:
         axes: the windows.
         tile: outputs along each axis.
         copied: whether the inputs under the tile are held as well, or values of their own for each
-            input of a window.
-        in_order: whether axes are reduced first to last only; else either way is counted.
+            input of a window. The order of axes is any then, and the first to the last else.
     """
     read = [_read(axis, outs) for axis, outs in zip(axes, tile, strict=True)]
-    ways = [(list(tile), read)] if in_order else [(list(tile), read), (read, list(tile))]
+    ways = [(list(tile), read), (read, list(tile))] if copied else [(list(tile), read)]
     laid = [_laid(axis, outs, copied) for axis, outs in zip(axes, tile, strict=True)]
     # Integers say where long windows begin and end and which input comes where, whatever lies beside.
     listed = [

@@ -147,7 +147,7 @@ def test_axes_of_windows_of_one_input_take_no_step(
         return window_max(values, axis, *given)
 
     tile = tuple((0, out) for out in p.positions)
-    got = reduced_along(step, p, x, tile, in_order=True)
+    got = reduced_along(step, p, x, tile)
     assert axes == taken
     split = x.reshape(2, 3, p.positions[0], kernels[0], p.positions[1], kernels[1])
     np.testing.assert_array_equal(got, split.max(axis=(3, 5)))
