@@ -134,7 +134,14 @@ def _root(powers: Array, p: float) -> Array:
 def _window_gradients(pooling: Pooling, x: Array, dy: Array, tile: Tile, p: float) -> Array:
     """What each window of a tile hands to its inputs: dy · y^(1−p), and 0 where y is 0."""
     y = _root(tile_sum(pooling, x, tile, lambda v: _power(v, p)), p)
-    return np.where(y == 0, 0, dy * _contiguous_power(y, 1 - p))
+    return np.where(y == 0, 0, _over_power(dy, y, p - 1))
+
+
+def _over_power(dy: Array, y: Array, exponent: float) -> Array:
+    """dy / y^exponent."""
+    if exponent == 1:
+        return dy / y
+    return dy if exponent == 0 else dy * _contiguous_power(y, -exponent)
 
 
 def _steepen(pooling: Pooling, x: Array, p: float, dx: Array) -> None:

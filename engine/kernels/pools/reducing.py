@@ -144,7 +144,7 @@ def _alike(starts: Array, stops: Array) -> Runs:
     new = np.ones(len(starts), np.bool_)
     new[1:] = (starts[1:] != starts[:-1]) | (stops[1:] != stops[:-1])
     first = np.flatnonzero(new)
-    return first, np.append(first[1:], len(starts)), starts[first], stops[first]
+    return first, np.append(first, len(starts))[1:], starts[first], stops[first]
 
 
 def laid_out(starts: Array, lengths: Array) -> Array:

@@ -108,6 +108,8 @@ def test_equal_runs_share_their_calls() -> None:
         np.testing.assert_array_equal(got[:, o], values[:, start:stop].sum(1))
     runs = reducing._alike(np.array([0, 0, 2, 2]), np.array([3, 3, 3, 4]))
     assert np.array_equal(runs, [(0, 2, 3), (2, 3, 4), (0, 2, 2), (3, 3, 4)])
+    none = np.zeros(0, np.int64)
+    assert [len(each) for each in reducing._alike(none, none)] == [0, 0, 0, 0]
 
 
 def test_few_short_runs_have_calls_of_their_own() -> None:
