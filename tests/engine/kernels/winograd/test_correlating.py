@@ -58,6 +58,26 @@ def test_volumes_in_float64(
     np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.usefixtures("as_large")
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC", "NCDHW", "NDHWC"])
+def test_results_that_lie_apart_are_judged_as_others_are(layout: str) -> None:
+    """Taps that fall on every second input are nine of a map of its own, between the numbers of x."""
+    depth = (2,) * (len(layout) - 4)
+    x, w = numbers(1, 2, 16, *depth, 31, 33), numbers(2, 16, 16, *(1 for _ in depth), 3, 3)
+    if layout[-1] == "C":
+        x, w = np.moveaxis(x, 1, -1), w.transpose(*range(2, w.ndim), 1, 0)
+    x, w = np.ascontiguousarray(x, np.float32), np.ascontiguousarray(w, np.float32)
+    apart = [*(1 for _ in depth), 2, 2]
+    config = {"stride": apart, "dilation": apart, "layout": layout}
+    y = engine.forward("conv", config, x=x, weight=w)["y"]
+    dy = numbers(3, *y.shape).astype(np.float32)
+    got = engine.backward("conv", config, ["dx"], x=x, weight=w, dy=dy)["dx"]
+    plain = config | {"algorithm": "direct"}
+    want = engine.backward("conv", plain, ["dx"], x=x, weight=w, dy=dy)["dx"]
+    assert not np.array_equal(got, want)
+    np.testing.assert_allclose(got, want, atol=1e-5 * np.abs(want).max())
+
+
 def test_the_plan_says_what_runs() -> None:
     def runs(algorithm: str, shape: tuple[int, ...], dtype: str = "float32", taps: int = 3) -> str:
         shapes = {"x": shape, "weight": (64, shape[1], taps, taps)}
