@@ -123,7 +123,7 @@ def _in_rows(g: Array, size: int) -> Array:
             rows[..., tap] = g[..., 0]
     else:
         rows[...] = g
-    return rows.reshape(*lead, -1, 1)
+    return rows.reshape(*lead, count * size, 1)
 
 
 def window_sum_adjoint(

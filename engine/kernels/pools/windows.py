@@ -76,7 +76,7 @@ def window_sum(
     size = even_size(windows)
     least = SUMMED_MEMBERS if last or axis < values.ndim - 1 else ROW_MEMBERS
     if size >= least and values.shape[axis] == size * (span[1] - span[0]):
-        runs = (*values.shape[:axis], -1, size, *values.shape[axis + 1 :])
+        runs = (*values.shape[:axis], span[1] - span[0], size, *values.shape[axis + 1 :])
         return np.add.reduce(values.reshape(runs), axis=axis + 1)
     return _reduce(np.add, 0, values, axis, windows, span, origin)
 

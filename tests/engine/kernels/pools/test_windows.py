@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import engine
 from engine.errors import Stopped
 from engine.geometry import Adaptive, Axis, Windows
 from engine.kernels.pools import reducing
@@ -151,3 +152,15 @@ def test_axes_of_windows_of_one_input_take_no_step(
     assert axes == taken
     split = x.reshape(2, 3, p.positions[0], kernels[0], p.positions[1], kernels[1])
     np.testing.assert_array_equal(got, split.max(axis=(3, 5)))
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("p", [1.0, 2.0, 2.5])
+def test_windows_that_hold_columns_of_padding_alone(p: float, layout: str) -> None:
+    x = np.ones((2, 3, 19, 2) if layout == "NCHW" else (2, 19, 2, 3))
+    padding = [[0, 0], [2, 1]]
+    config = {"kernel": [19, 2], "stride": [19, 4], "padding": padding, "p": p, "layout": layout}
+    y = engine.forward("lp_pool", config, x=x)["y"]
+    np.testing.assert_array_equal(y, np.zeros_like(y))
+    dx = engine.backward("lp_pool", config, ["dx"], x=x, dy=np.ones_like(y))["dx"]
+    np.testing.assert_array_equal(dx, np.zeros_like(x))
