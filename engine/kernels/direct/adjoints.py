@@ -32,8 +32,8 @@ CLOSE = 6
 """Numbers gathered for each that is a product of an output and a tap, up to which taps lie together."""
 
 LITTLE_MORE = 1.25
-"""The estimated work of phases over that of adding, up to which phases take less time in a small layer.
-With more, one sample takes 2.4 to 3.8 times as long by phases, four 1.2 to 1.5, eight as long."""
+"""The estimated work of phases over that of planes laid flat, up to which phases take less time in a small
+layer. With more, one sample takes 2.4 to 3.8 times as long by phases, four 1.2 to 1.5, eight as long."""
 
 KEPT = 64
 """Phases of a layer that are kept from call to call. More are as many calls."""
@@ -41,9 +41,10 @@ KEPT = 64
 MANY_MORE = 2
 """The estimated work of more phases over that of scattering, up to which phases take less time."""
 
-CLEARLY = 0.75
-"""The estimated work of scattering over that of folding taps that lie together, below which it takes less
-time: folding has fewer calls, which tell in a single sample."""
+SCATTERED, FOLDED, FOLDED_GROUP = 0.7, 1.2, 800_000
+"""What the estimated work of adding tap by tap and of folding is times, and what is added for each further
+group of the latter, to take as long as that of phases. What is chosen by that takes 1.08 times as long as
+the best of the three, over 748 random layers of 1 to 16 samples on one thread and on two (Zen 3)."""
 
 MOST_UNREAD = 4
 """Columns, for each number that residues read of a filter, above which most are added nowhere."""
@@ -93,12 +94,14 @@ def _gathers(c: Correlation) -> bool:
         return gathering <= MANY_MORE * adding
     if _apart(c):
         return gathering <= adding
+    if c.channels_last and c.channels == c.outputs == 1:
+        return True
     # Phases gather every output for each channel, scattering adds every channel's taps.
     if c.taps > c.phase_count and c.outputs > 2 * c.channels and c.channels < 32:
-        return 2 * gathering < adding
+        return (2 if _laid_flat(c) else 1) * gathering <= adding
     # A small layer's phases are mostly their calls.
     small = c.phase_count > 1 and c.flops <= SHARED_FLOPS
-    return not small or gathering <= LITTLE_MORE * adding
+    return not small or gathering <= (LITTLE_MORE if _laid_flat(c) else 1) * adding
 
 
 def _lone(c: Correlation) -> bool:
@@ -145,7 +148,7 @@ def _summed(c: Correlation) -> bool:
         return False
     if MOST_UNREAD * _gathered(c) < c.places * c.taps:
         return False
-    return _gathers(c) or _laid_flat(c) or _folds(c)
+    return _gathers(c) or _laid_flat(c) or folding.suits(c)
 
 
 @lru_cache(maxsize=4096)
@@ -154,18 +157,13 @@ def _scatters(c: Correlation) -> Input:
         return gathered.backward_input
     if _laid_flat(c):
         return flat.backward_input
-    if _folds(c) and _scattering(c) >= CLEARLY * _folding(c):
-        return folding.backward_input
-    return gathered.backward_input
+    return folding.backward_input if _folds(c) else gathered.backward_input
 
 
 @lru_cache(maxsize=4096)
 def _folds(c: Correlation) -> bool:
-    """True where columns may be folded; where taps lie apart or go in parts, only if that is less work."""
-    if not folding.suits(c):
-        return False
-    lavish = _apart(c) or folds.in_parts(c) is not None
-    return not lavish or _folding(c) <= _scattering(c)
+    """True where columns may be folded, and that is less work than adding tap by tap."""
+    return folding.suits(c) and _folded(c) <= SCATTERED * _scattering(c)
 
 
 def _laid_flat(c: Correlation) -> bool:
@@ -202,13 +200,17 @@ def _gathering(c: Correlation) -> int:
     return c.groups * (each + 20 * _inputs(c)) + 300_000 * c.phase_count
 
 
-def _adding(c: Correlation) -> int:
-    """Work of what scatters."""
+def _adding(c: Correlation) -> float:
+    """Work of what scatters, to be compared with that of phases."""
     if _laid_flat(c):
         # Small maps take about an eighth of the time for each column.
         return _folding(c) // 8
-    # Where taps are folded some at a time, residues are no slower if they beat scattering.
-    return _folding(c) if _folds(c) and folds.in_parts(c) is None else _scattering(c)
+    return _folded(c) if _folds(c) else SCATTERED * _scattering(c)
+
+
+def _folded(c: Correlation) -> float:
+    """Work of folding, to be compared with that of phases."""
+    return FOLDED * _folding(c) + FOLDED_GROUP * (c.groups - 1)
 
 
 def _folding(c: Correlation) -> int:

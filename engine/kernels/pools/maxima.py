@@ -34,6 +34,9 @@ from engine.threads import check_stop
 
 Array = NDArray[Any]
 
+LEAST_PLANE = 48
+"""Numbers of a plane from which its maximum is found in one pass: NumPy begins anew for each plane."""
+
 
 def write_maxima(
     p: Pooling,
@@ -133,7 +136,7 @@ def tile_max(p: Pooling, x: Array, tile: Tile, y: Array) -> None:
         best = reduced(np.maximum, -np.inf, stored(p, x), axes, tile)
         np.copyto(y, canonical(p, best))
         return
-    if p.is_global and not p.channels_last:
+    if p.is_global and not p.channels_last and p.stage_values >= LEAST_PLANE:
         np.maximum.reduce(
             x.reshape(*x.shape[:2], -1), axis=2, out=y.reshape(y.shape[:2], copy=False)
         )

@@ -30,7 +30,7 @@ takes those of each with a stride."""
 LAID_OUT = 2048
 """Members of runs of a sample, beside each other too, that take as long to lay out as a call does."""
 
-CALL = 64
+CALL = 256
 """Results of a sample that take `reduceat` as long as a call does, about."""
 
 SEVERAL = 8
@@ -66,7 +66,8 @@ def reduce_runs(
     one_by_one = not in_row and (many_beside(values, axis) or _few(runs, out))
     apart = bool(len(starts)) and bool(lengths.all()) and bool((starts[1:] == stops[:-1]).all())
     # Sums across rows of memory would be one addition after another: exact enough only for short runs.
-    if not apart and (in_row or ufunc is np.maximum):
+    across = ufunc is np.maximum and _apart(values, axis) >= LONG_STEP
+    if not apart and (in_row or across):
         one_by_one = one_by_one or not _little(runs, lengths, out)
     if one_by_one:
         _one_by_one(ufunc, identity, values, axis, runs, out)

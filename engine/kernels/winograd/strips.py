@@ -132,9 +132,11 @@ class Views:
         Args:
             made: what `multiply` has returned.
         """
-        # Rows of numbers that lie side by side: of planes, or of pixels where channels are last.
-        rows = made.reshape(len(made), -1) if made is self.made else made.transpose(1, 2, 3, 0)
-        if made is not self.made and rows.strides[2] == rows.shape[3] * rows.itemsize:
+        # Rows of numbers that lie side by side: of planes, or of pixels where channels are last, or of one
+        # pixel where these lie apart.
+        planes = made is self.made
+        rows = made.reshape(len(made), -1, copy=False) if planes else made.transpose(1, 2, 3, 0)
+        if not planes and rows.strides[2] == rows.shape[3] * rows.itemsize:
             rows = rows.reshape(*rows.shape[:2], -1, copy=False)
         points = float(np.dot(self.points, self.points)) / self.points.size
         results = float(np.add.reduce(np.vecdot(rows, rows), axis=None)) / made.size

@@ -18,8 +18,8 @@ STRIDED: list[Shape] = [
     {"size": (31, 18), "kernel": (5, 2), "padding": (2, 0), "stride": (2, 2)},
     {"size": (40, 18), "kernel": (3, 2), "padding": (0, 0), "stride": (2, 1), "dilation": (2, 3)},
     {"size": (5, 9), "kernel": (4, 5), "padding": (3, 2), "stride": (1, 2)},
-    {"size": (13, 12), "kernel": (2, 3), "padding": (1, 5), "stride": (2, 2), "dilation": (3, 1)},
-    {"size": (4, 4), "kernel": (2, 2), "padding": (0, 0), "stride": (2, 2)},
+    {"size": (43, 42), "kernel": (2, 3), "padding": (1, 5), "stride": (2, 2), "dilation": (3, 1)},
+    {"size": (40, 40), "kernel": (2, 2), "padding": (0, 0), "stride": (2, 2)},
 ]
 
 

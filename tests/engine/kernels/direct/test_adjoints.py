@@ -104,12 +104,21 @@ def test_many_phases_are_not_kept() -> None:
     assert len({id(phase.correlation) for phase in first}) == 1
 
 
-@pytest.mark.parametrize("outputs", [1, 64])
+@pytest.mark.parametrize("outputs", [1, 256])
 def test_more_phases_than_are_kept_gather_where_columns_would_be_more_work(outputs: int) -> None:
     """One output channel is gathered, and many are multiplied to columns of few taps."""
     c = Correlation((axis(240, 12, 12, 1), axis(240, 24, 12, 5, 6)), 1, 32, outputs, "zeros", 4)
     assert c.phase_count == 144
     assert adjoints.gathers(c) == (outputs == 1)
+
+
+def test_groups_are_folded_one_by_one_and_so_only_where_they_are_few() -> None:
+    """Folding begins anew for each group, which is most of it for a small one."""
+    alone = Correlation((axis(28, 7, 2, 1, 3),) * 2, 1, 3, 16, "zeros", 4)
+    assert adjoints.scattering(alone) is folding.backward_input
+    assert not adjoints.gathers(alone)
+    many = replace(alone, groups=64, outputs=8)
+    assert adjoints.gathers(many)
 
 
 def test_planes_that_few_columns_belong_to_are_not_folded() -> None:
@@ -131,7 +140,7 @@ def test_windows_side_by_side_are_laid_down(c: Correlation) -> None:
 
 
 def test_depthwise_windows_side_by_side_have_residues_where_taps_are_few_or_channels_last() -> None:
-    few, many = (Correlation((axis(8, k, k, 1),) * 2, 9, 1, 1, "zeros", 4) for k in (2, 4))
+    few, many = (Correlation((axis(40, k, k, 1),) * 2, 9, 1, 1, "zeros", 4) for k in (2, 4))
     assert [adjoints.phases(c) == () for c in (few, many)] == [False, True]
     assert adjoints.phases(replace(many, channels_last=True))
 
