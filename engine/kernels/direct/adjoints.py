@@ -96,12 +96,13 @@ def _gathers(c: Correlation) -> bool:
         return gathering <= adding
     if c.channels_last and c.channels == c.outputs == 1:
         return True
+    laid_flat = _laid_flat(c)
     # Phases gather every output for each channel, scattering adds every channel's taps.
     if c.taps > c.phase_count and c.outputs > 2 * c.channels and c.channels < 32:
-        return (2 if _laid_flat(c) else 1) * gathering <= adding
+        return (2 if laid_flat else 1) * gathering <= adding
     # A small layer's phases are mostly their calls.
     small = c.phase_count > 1 and c.flops <= SHARED_FLOPS
-    return not small or gathering <= (LITTLE_MORE if _laid_flat(c) else 1) * adding
+    return not small or gathering <= (LITTLE_MORE if laid_flat else 1) * adding
 
 
 def _lone(c: Correlation) -> bool:

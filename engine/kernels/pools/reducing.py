@@ -62,17 +62,18 @@ def reduce_runs(
     if out is None:
         # In the memory order of values, so that those who go on with both pass over long runs.
         out = np.empty_like(values, shape=resized(values, axis, len(starts)))
-    runs = _alike(starts, stops)
-    one_by_one = not in_row and (many_beside(values, axis) or _few(runs, out))
-    apart = bool(len(starts)) and bool(lengths.all()) and bool((starts[1:] == stops[:-1]).all())
-    # Sums across rows of memory would be one addition after another: exact enough only for short runs.
-    across = ufunc is np.maximum and _apart(values, axis) >= LONG_STEP
-    if not apart and (in_row or across):
-        one_by_one = one_by_one or not _little(runs, lengths, out)
-    if one_by_one:
-        _one_by_one(ufunc, identity, values, axis, runs, out)
-        return out
-    if apart:
+    in_turn = bool(len(starts)) and bool(lengths.all()) and bool((starts[1:] == stops[:-1]).all())
+    if not (in_row and in_turn):
+        runs = _alike(starts, stops)
+        one_by_one = not in_row and (many_beside(values, axis) or _few(runs, out))
+        # Sums across rows of memory would be one addition after another: exact enough for short runs only.
+        across = ufunc is np.maximum and _apart(values, axis) >= LONG_STEP
+        if not one_by_one and not in_turn and (in_row or across):
+            one_by_one = not _little(runs, lengths, out)
+        if one_by_one:
+            _one_by_one(ufunc, identity, values, axis, runs, out)
+            return out
+    if in_turn:
         part = values[at(axis, slice(int(starts[0]), int(stops[-1])))]
     else:
         part = values.take(laid_out(starts, lengths), axis)
